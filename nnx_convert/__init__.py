@@ -1,0 +1,1 @@
+"""Compiles TFLite and ONNX models to NNAPI, NNAPI-EX and DENSIFY."""

@@ -1,0 +1,259 @@
+"""`ModelBuilder`: NNAPI's model calls in Python, with its states and its errors."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from . import ops  # noqa: F401  (fills the table)
+from .codes import OperandCode, OperationCode, OperationCodeEx, ResultCode
+from .errors import ModelError
+from .model import Lifetime, Model, Operand, Operation, default_rim
+from .ops.host import op_of
+from .schema import Checked, OpDef, OpError
+from .types import HOST_TYPES, QPC, ZERO_POINTS, ChannelQuant, Quant, Rim
+
+_CODES = frozenset(int(c) for c in OperationCode)
+_EX_CODES = frozenset(int(c) for c in OperationCodeEx)
+#: No operand and no constant is larger than this many elements.
+LARGEST = 1 << 31
+
+
+@dataclass
+class _Listed:
+    """An operation, and the operands as they were when the table accepted it."""
+
+    operation: Operation
+    seen: tuple[Operand, ...]
+    checked: Checked
+    origin: str
+
+
+@dataclass
+class ModelBuilder:
+    """Build a model call by call, as `ANeuralNetworksModel_*` does; `finish` gives the frozen `Model`.
+
+    Every refusal is a `ModelError` with the NNAPI result, the rule's text and the indices concerned. Codes are
+    enum members or plain integers, values NumPy arrays or Python numbers.
+    """
+
+    _operands: list[Operand] = field(default_factory=list[Operand])
+    _listed: list[_Listed] = field(default_factory=list[_Listed])
+    _writer: dict[int, int] = field(default_factory=dict[int, int])
+    _inputs: tuple[int, ...] = ()
+    _outputs: tuple[int, ...] = ()
+    _relaxed: bool = False
+    _finished: bool = False
+
+    def add_operand(self, code: int, dims: Sequence[int] = (), scale: float = 0.0, zero_point: int = 0) -> int:
+        """Add an operand and return its index. A dimension of 0 is not known yet; no dimensions: the rank is not."""
+        self._open()
+        index = len(self._operands)
+        if code not in OperandCode.__members__.values():
+            raise ModelError(f"there is no operand type {code}", operand=index)
+        type_ = OperandCode(code)
+        sizes = tuple(int(n) for n in dims)
+        need = _Need(index)
+        need(not (type_.group != "tensor" and sizes), f"a {type_.name} has no dimensions")
+        need(all(0 <= n < LARGEST for n in sizes), "a dimension is negative or too large")
+        if type_ in ZERO_POINTS:
+            need(np.isfinite(scale) and scale > 0, f"{type_.name} needs a positive scale")
+            need(zero_point in ZERO_POINTS[type_], f"zero point {zero_point} is outside {type_.name}")
+        else:
+            plain = scale == 0 and zero_point == 0
+            need(plain or type_ in (OperandCode.TENSOR_INT32, *HOST_TYPES), f"{type_.name} is not quantised")
+        quant = Quant(float(scale), int(zero_point)) if scale or zero_point else None
+        self._operands.append(Operand(type_, sizes, quant))
+        return index
+
+    def set_operand_symm_per_channel_quant_params(self, index: int, channel_dim: int, scales: Sequence[float]) -> None:
+        """Give a TENSOR_QUANT8_SYMM_PER_CHANNEL operand a scale per index of dimension `channel_dim`."""
+        self._open()
+        o, need = self._operand(index), _Need(index)
+        need(o.type == QPC, f"{o.type.name} has no scales per channel")
+        need(0 <= channel_dim < len(o.dims) and len(scales) == o.dims[channel_dim],
+             "scales and dimension differ in length")
+        need(all(np.isfinite(s) and s > 0 for s in scales), "a scale is not positive")
+        self._operands[index] = replace(o, quant=ChannelQuant(tuple(float(s) for s in scales), int(channel_dim)))
+
+    def set_operand_value(self, index: int, value: Any) -> None:
+        """Make an operand constant: an array or a number of its type and size; None leaves it out (NO_VALUE)."""
+        self._open()
+        o, need = self._operand(index), _Need(index)
+        need(index not in self._writer, "an operation writes it")
+        need(o.type != OperandCode.MODEL, "it holds a model, not a value")
+        if value is None:
+            self._operands[index] = replace(o, lifetime=Lifetime.NO_VALUE, value=None)
+            return
+        scalar = o.type.group != "tensor"
+        need(scalar or (bool(o.dims) and 0 not in o.dims), "it is not fully specified, so it cannot be constant")
+        array = np.asarray(value)
+        if isinstance(value, bool | int | float | list | tuple):
+            array = _converted(array, o.type, need)
+        need(array.dtype == o.type.dtype and array.size == np.prod(o.dims, dtype=np.int64),
+             f"it is {o.type.name}{list(o.dims)}, its value {array.dtype}{list(array.shape)}")
+        array = array.reshape(o.dims).view()
+        array.flags.writeable = False
+        self._operands[index] = replace(o, lifetime=Lifetime.CONSTANT, value=array)
+
+    def set_operand_value_from_model(self, index: int, model: Model) -> None:
+        """Make a MODEL operand the subgraph of an IF or a WHILE."""
+        self._open()
+        o, need = self._operand(index), _Need(index)
+        need(o.type == OperandCode.MODEL, f"{o.type.name} cannot hold a model")
+        self._operands[index] = replace(o, lifetime=Lifetime.SUBGRAPH, value=model)
+
+    def add_operation(self, code: int, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Add an NNAPI operation, DENSIFY or a host operation, tested as far as its operands are known by now."""
+        if code in _EX_CODES:
+            raise ModelError(f"{OperationCodeEx(code).name} is an NNAPI-EX operation: use add_operation_ex")
+        op = op_of(int(code))
+        if op is None:
+            raise ModelError(f"there is no operation {code}")
+        self.add(op, inputs, outputs)
+
+    def add_operation_ex(self, code: int, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Add an NNAPI-EX operation."""
+        if code in _CODES:
+            raise ModelError(f"{OperationCode(code).name} is an NNAPI operation: use add_operation")
+        op = op_of(int(code)) if code in _EX_CODES else None
+        if op is None:
+            raise ModelError(f"there is no NNAPI-EX operation {code}")
+        self.add(op, inputs, outputs)
+
+    def add(self, op: OpDef, inputs: Sequence[int], outputs: Sequence[int], *, checked: Checked | None = None,
+            origin: str = "") -> None:
+        """Add an operation by its row; `checked` is a verdict the caller has already, on these very operands."""
+        self._open()
+        number = len(self._listed)
+        for i in (*inputs, *outputs):
+            self._operand(i, op.name, number)
+        for i in outputs:
+            need = _Need(i, number, op.name)
+            need(i not in self._writer, f"operand {i} is written by operation {self._writer.get(i)} already")
+            need(self._operands[i].lifetime is Lifetime.TEMPORARY and i not in self._inputs,
+                 f"operand {i} has a value, it cannot be written")
+        new = Operation(op, tuple(inputs), tuple(outputs))
+        found = checked or self._check(new, number)
+        self._listed.append(_Listed(new, self._seen(new), found, origin))
+        self._writer.update(dict.fromkeys(outputs, number))
+
+    def identify_inputs_and_outputs(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Name the model's inputs and outputs, in order."""
+        self._open()
+        for i in (*inputs, *outputs):
+            _Need(i)(self._operand(i).lifetime is Lifetime.TEMPORARY, f"operand {i} has a value")
+        for i in inputs:
+            _Need(i)(i not in self._writer, f"operand {i} is an input and written by operation {self._writer.get(i)}")
+        _Need()(len({*inputs, *outputs}) == len(inputs) + len(outputs), "an operand is listed twice")
+        self._inputs, self._outputs = tuple(inputs), tuple(outputs)
+
+    def relax_computation_float32_to_float16(self, allow: bool) -> None:
+        """Let FLOAT32 be computed with the range and precision of FLOAT16."""
+        self._open()
+        self._relaxed = bool(allow)
+
+    def finish(self, rim: Rim | None = None, notes: tuple[str, ...] = ()) -> Model:
+        """Sort and test the whole; the builder takes no call after this one.
+
+        `rim`: how a user sees inputs and outputs, where that is not as the operands are.
+        """
+        self._open()
+        self._finished = True                    # also when a test below fails: NNAPI calls the model invalid then
+        _Need()(bool(self._outputs), "the model has no outputs", hint="call identify_inputs_and_outputs")
+        order = self._run_order()
+        self._all_used()
+        ends = dict.fromkeys(self._inputs, Lifetime.INPUT) | dict.fromkeys(self._outputs, Lifetime.OUTPUT)
+        checked = tuple(self._rechecked(n) for n in order)
+        operands = tuple(replace(o, lifetime=ends[i]) if i in ends else o for i, o in enumerate(self._operands))
+        return Model(operands, tuple(self._listed[n].operation for n in order), self._inputs, self._outputs,
+                     self._relaxed, checked, rim or default_rim(operands, self._inputs, self._outputs),
+                     tuple(self._listed[n].origin for n in order), notes)
+
+    def _run_order(self) -> list[int]:
+        """The operations, each after what it reads; the order given where that works."""
+        missing: list[set[int]] = []
+        readers: dict[int, list[int]] = {}
+        for n, entry in enumerate(self._listed):
+            waits = {i for i in entry.operation.inputs if i in self._writer}
+            missing.append(waits)
+            for i in waits:
+                readers.setdefault(i, []).append(n)
+            for i in entry.operation.inputs:
+                free = i in self._inputs or self._operands[i].lifetime is not Lifetime.TEMPORARY or i in self._writer
+                _Need(i, n, entry.operation.op.name)(free, f"operand {i} is read and never written")
+        order: list[int] = []
+        ready = [n for n, waits in enumerate(missing) if not waits]
+        while ready:
+            n = ready.pop(0)
+            order.append(n)
+            for i in self._listed[n].operation.outputs:
+                for r in readers.get(i, ()):
+                    missing[r].discard(i)
+                    if not missing[r]:
+                        ready.append(r)
+            ready.sort()
+        _Need()(len(order) == len(self._listed), "operations wait for each other's outputs")
+        return order
+
+    def _all_used(self) -> None:
+        """Every operand is read or written, every output is written."""
+        for i in self._outputs:
+            _Need(i)(i in self._writer, f"operand {i} is an output and never written")
+        used = {*self._inputs, *self._writer, *(i for e in self._listed for i in e.operation.inputs)}
+        for i in range(len(self._operands)):
+            _Need(i)(i in used, f"operand {i} is neither read nor written")
+
+    def _seen(self, o: Operation) -> tuple[Operand, ...]:
+        return tuple(self._operands[i] for i in (*o.inputs, *o.outputs))
+
+    def _rechecked(self, number: int) -> Checked:
+        """The verdict on an operation, made again where one of its operands has changed since."""
+        entry = self._listed[number]
+        now = self._seen(entry.operation)
+        same = all(a is b for a, b in zip(entry.seen, now, strict=True))
+        return entry.checked if same else self._check(entry.operation, number)
+
+    def _check(self, o: Operation, number: int) -> Checked:
+        try:
+            return o.op.check([self._operands[i].arg() for i in o.inputs],
+                              [self._operands[i].tensor() for i in o.outputs])
+        except OpError as error:
+            listed = error.operand is not None and error.operand < len(o.inputs)
+            raise ModelError(error.text, f"operation {number} {o.op.name}", operation=number,
+                             operand=o.inputs[error.operand or 0] if listed else None) from error
+
+    def _operand(self, index: int, op: str = "", number: int | None = None) -> Operand:
+        _Need(index, number, op)(0 <= index < len(self._operands), f"there is no operand {index}")
+        return self._operands[index]
+
+    def _open(self) -> None:
+        if self._finished:
+            raise ModelError("the model is finished, it cannot be changed", result=ResultCode.BAD_STATE)
+
+
+@dataclass(frozen=True)
+class _Need:
+    """Raises `ModelError` about one operand (and operation) where a condition does not hold."""
+
+    operand: int | None = None
+    operation: int | None = None
+    op: str = ""
+
+    def __call__(self, condition: Any, text: str, hint: str = "") -> None:
+        if not condition:
+            where = f"operation {self.operation} {self.op}" if self.operation is not None else \
+                f"operand {self.operand}" if self.operand is not None and "operand" not in text else ""
+            raise ModelError(text, where, hint, operation=self.operation, operand=self.operand)
+
+
+def _converted(array: np.ndarray[Any, Any], type_: OperandCode, need: _Need) -> np.ndarray[Any, Any]:
+    """Python numbers as the operand's type, where that changes no kind of value."""
+    fits = {"f": "fiu", "i": "iu", "u": "iu", "b": "b"}[type_.dtype.kind]
+    need(array.dtype.kind in fits, f"it is {type_.name}, its value {array.dtype}")
+    if type_.dtype.kind in "iu" and array.size:
+        info = np.iinfo(type_.dtype)
+        need(array.min() >= info.min and array.max() <= info.max, f"its value does not fit {type_.name}")
+    return array.astype(type_.dtype)

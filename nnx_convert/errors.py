@@ -1,0 +1,98 @@
+"""What a user can cause: every fault has a stable id, a place, the rule broken and the exit code it ends with."""
+from __future__ import annotations
+
+from .codes import ResultCode
+
+
+class NnxError(Exception):
+    """A fault in the input.
+
+    `id` is for machines and never changes its meaning; `where` is the place (file, operator); `text` says
+    what is wrong, `hint` what to do about it; `exit_code` is what the command ends with.
+    """
+
+    id = "NNX000"
+    exit_code = 5
+
+    def __init__(self, text: str, where: str = "", hint: str = "") -> None:
+        super().__init__(text, where, hint)
+        self.text, self.where, self.hint = text, where, hint
+
+    def at(self, where: str) -> NnxError:
+        """The same fault, placed: `where` goes before the place it has."""
+        return type(self)(self.text, ": ".join(filter(None, (where, self.where))), self.hint)
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        return f"{self.id} {place}{self.text}" + (f" ({self.hint})" if self.hint else "")
+
+
+class FormatError(NnxError):
+    """The file is not what it claims to be."""
+
+    id = "NNX101"
+    exit_code = 3
+
+
+class Unsupported(NnxError):
+    """The file is in order and says something this compiler does not take."""
+
+    id = "NNX102"
+    exit_code = 3
+
+
+class ArtifactError(FormatError):
+    """A .nnx file is cut short, altered or of another version."""
+
+    id = "NNX103"
+
+
+class ModelError(NnxError):
+    """A builder call that NNAPI would refuse.
+
+    `result` is the code it would return; `operation` and `operand` are the indices concerned, where one is.
+    """
+
+    id = "NNX201"
+
+    def __init__(self, text: str, where: str = "", hint: str = "", *, result: ResultCode = ResultCode.BAD_DATA,
+                 operation: int | None = None, operand: int | None = None) -> None:
+        super().__init__(text, where, hint)
+        self.result, self.operation, self.operand = result, operation, operand
+
+    def at(self, where: str) -> ModelError:
+        placed = type(self)(self.text, ": ".join(filter(None, (where, self.where))), self.hint, result=self.result)
+        placed.operation, placed.operand = self.operation, self.operand
+        return placed
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        return f"{self.id} {self.result.name}: {place}{self.text}" + (f" ({self.hint})" if self.hint else "")
+
+
+class StrictError(NnxError):
+    """Under `strict`, an operation the target does not take."""
+
+    id = "NNX301"
+    exit_code = 4
+
+
+class InputError(NnxError):
+    """Inputs of a run that do not fit the model: a name, a type, a shape, or one that is missing."""
+
+    id = "NNX401"
+    exit_code = 5
+
+
+class RunError(NnxError):
+    """The model cannot be compiled for these shapes, or an operation failed at run time."""
+
+    id = "NNX402"
+    exit_code = 5
+
+
+class UsageError(NnxError):
+    """An option or an argument that makes no sense."""
+
+    id = "NNX501"
+    exit_code = 2

@@ -1,0 +1,53 @@
+"""The passes, in order."""
+from __future__ import annotations
+
+from ..graph import Build, Graph, Value
+from ..ops.shape import RESHAPE
+from .expand import EXPAND
+from .fold import Evaluate, densifying, folding
+from .fuse import FUSE
+from .host import HOST
+from .legalize import LEGALIZE, MASKS, PREFER_EX
+from .retype import unsigned
+from .rewrite import Event, Pass, prune, throughout
+from ..target import Target
+
+
+def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
+    """What lowering does for a target: the whole of it."""
+    fold = folding(evaluate)
+    return [
+        unsigned,                            # int8 as uint8 below level 30
+        densifying(evaluate),                # sparse constants: DENSIFY, or dense
+        fold,
+        EXPAND,                              # composites
+        *[PREFER_EX] * target.ex,
+        LEGALIZE,                            # what the target has for what it has not
+        MASKS,                               # BOOL8 <-> QUANT8
+        EXPAND,                              # composites the passes above made
+        fold,
+        FUSE,
+        own_outputs,
+        HOST,                                # the rest, with the reason
+        prune,
+    ]
+
+
+def own_outputs(graph: Graph, target: Target, trace: list[Event]) -> Graph:
+    """NNAPI's outputs are written by operations, each once: an input, a constant or a repeat is copied."""
+    build, outputs = Build(graph.name, nodes=list(graph.nodes)), list[Value]()
+    for v in graph.outputs:
+        copied = v.constant or v in graph.inputs or v in outputs
+        outputs.append(build(RESHAPE, v, v.shape, out=v.tensor) if copied else v)
+    return build.finish(graph.inputs, tuple(outputs), graph.rim)
+
+
+def lower(graph: Graph, target: Target, evaluate: Evaluate) -> tuple[Graph, list[Event]]:
+    """The graph in operations the target takes and host operations, and what was done to get there.
+
+    Each pass verifies the graph it makes; a `GraphError` out of here is a fault of a rule.
+    """
+    trace: list[Event] = []
+    for step in pipeline(target, evaluate):
+        graph = throughout(step, graph, target, trace)
+    return graph, trace

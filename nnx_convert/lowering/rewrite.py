@@ -1,0 +1,204 @@
+"""Rules and the one driver that applies them.
+
+A rule is `(g, node) -> replacement | None | Refusal`: it emits nodes by calling `g` and returns the
+values that stand for the node's outputs. The driver replays a graph into a new one, offers each node
+to the rules of its op, and offers what they emit again. A rule edits nothing, and it cannot change
+what a value is: the replacement must agree in type, shape and quantisation.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..graph import At, Build, Graph, GraphError, Node, Value, Values, merge
+from ..schema import OpDef, OpError, describe
+from ..types import Tensor
+from ..target import Target
+
+#: How deep replacements of replacements may go before rules must be going in circles.
+DEEPEST = 16
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a rule that was meant for a node leaves it alone; it goes into the trace."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the trace."""
+
+    rule: str
+    at: At
+    op: str
+    did: bool
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.at}: {self.rule} {'on' if self.did else 'refused'} {self.op}{self.why and ': ' + self.why}"
+
+
+Pass = Callable[[Graph, Target, list[Event]], Graph]
+Result = Value | Sequence[Value] | Refusal | None
+RuleFn = Callable[["Rewriter", Node], Result]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """A pass made of rules, keyed by op name; "*" is every op."""
+
+    name: str
+    by_op: dict[str, list[RuleFn]] = field(default_factory=dict)
+
+    def on(self, *ops: OpDef | str) -> Callable[[RuleFn], RuleFn]:
+        """Register a rule for these operations."""
+        def register(rule: RuleFn) -> RuleFn:
+            for op in ops:
+                self.by_op.setdefault(op if isinstance(op, str) else op.name, []).append(rule)
+            return rule
+        return register
+
+    def of(self, node: Node) -> list[RuleFn]:
+        return self.by_op.get(node.op.name, []) + self.by_op.get("*", [])
+
+    def __call__(self, graph: Graph, target: Target, trace: list[Event]) -> Graph:
+        return Rewriter(self, graph, target, trace, Build(graph.name)).run()
+
+
+@dataclass
+class Rewriter:
+    """The driver; to a rule, what it sees of the graph and the way it emits nodes."""
+
+    rules: Rules
+    graph: Graph
+    target: Target
+    trace: list[Event]
+    build: Build
+    became: dict[Value, Value] = field(default_factory=dict)
+    readers: dict[Value, int] = field(default_factory=dict)
+    producers: dict[Value, Node] = field(default_factory=dict)
+    since: int = 0                               # where the nodes of the rule at work begin
+    why: str = ""                                # what it wants said in the trace
+
+    # What rules use.
+    def __call__(self, op: OpDef, *args: Any, out: Tensor | None = None, **named: Any) -> Value:
+        """Emit an operation."""
+        return self.build(op, *args, out=out, **named)
+
+    def add(self, op: OpDef, *args: Any, outs: Sequence[Tensor | None] = (), **named: Any) -> Values:
+        return self.build.add(op, *args, outs=outs, **named)
+
+    def again(self, node: Node, op: OpDef, outs: Sequence[Tensor | None] = ()) -> Values:
+        """Emit a node with another operation that has the same operands."""
+        form = op.forms[node.op.forms.index(node.form)]
+        if outs:
+            return self.add(op, outs=outs, **node.args)
+        self.build.nodes.append(replace(node, op=op, form=form))
+        return node.outputs
+
+    def producer(self, v: Value) -> Node | None:
+        return self.producers.get(v)
+
+    def sole(self, v: Value) -> bool:
+        """Whether exactly one node reads the value."""
+        return self.readers.get(v, 0) == 1
+
+    def fault(self, node: Node) -> str:
+        """Why the target does not take a node; empty when it does."""
+        return self.target.fault(node.op, node.verdict)
+
+    def legal(self, result: Result) -> Result:
+        """The result if the target takes all that this rule has emitted; else the reason why not."""
+        faults = (self.fault(n) for n in self.build.nodes[self.since:] if n.op.code is not None)
+        return next((Refusal(f) for f in faults if f), result)
+
+    # The driver.
+    def run(self) -> Graph:
+        for v in (*self.graph.inputs, *(v for n in self.graph.nodes for v in n.inputs if v.constant)):
+            self.readers[v] = self.graph.uses.get(v, 0)
+        for node in self.graph.nodes:
+            self._node(node.mapped(self._now), node.outputs, 0)
+            for v in node.outputs:
+                now = self._now(v)
+                self.readers[now] = self.readers.get(now, 0) + self.graph.uses.get(v, 0)
+        outputs = tuple(map(self._now, self.graph.outputs))
+        return self.build.finish(self.graph.inputs, outputs, self.graph.rim)
+
+    def _node(self, node: Node, outputs: Values, depth: int) -> None:
+        """Offer a node to its rules; the first that gives a replacement has it."""
+        self.build.at = node.at
+        for rule in self.rules.of(node):
+            self.since, self.why = since, _ = len(self.build.nodes), ""
+            try:
+                result = rule(self, node)
+            except OpError as error:
+                result = Refusal(str(error))
+            if isinstance(result, Refusal):
+                self.trace.append(Event(rule.__name__, node.at, node.op.name, False, result.reason))
+            if result is None or isinstance(result, Refusal):
+                del self.build.nodes[since:]
+                continue
+            self.trace.append(Event(rule.__name__, node.at, node.op.name, True, self.why))
+            self._replace(rule.__name__, node, since, (result,) if isinstance(result, Value) else tuple(result), depth)
+            return
+        self.build.nodes.append(node)
+        self.producers.update(dict.fromkeys(node.outputs, node))
+
+    def _replace(self, rule: str, node: Node, since: int, results: Values, depth: int) -> None:
+        """Take over what a rule emitted, under the names of what it stands for."""
+        if depth > DEEPEST:
+            raise GraphError(f"{node.at}: {rule} and others replace each other without end")
+        for old, new in zip(node.outputs, results, strict=True):
+            if not old.tensor.agrees(new.tensor):
+                raise GraphError(f"{node.at}: {rule} turns {old} into {describe(new.tensor)}")
+        final = {new: (old.name, merge(node.op, new.tensor, old.tensor))
+                 for old, new in zip(node.outputs, results, strict=True)}
+        renamed = self.build.rename(since, final)
+        fresh = self.build.nodes[since:]
+        del self.build.nodes[since:]
+        for n in fresh:
+            self._node(n.mapped(self._now), n.outputs, depth + 1)
+        for old, new in zip(node.outputs, results, strict=True):
+            self._became(old, self._now(renamed.get(new, new)))
+
+    def _became(self, old: Value, new: Value) -> None:
+        if old is not new:
+            self.became[old] = new
+
+    def _now(self, v: Any) -> Any:
+        """What a value of the old graph is in the new one; a subgraph is done already (`throughout`)."""
+        while v in self.became:
+            v = self.became[v]
+        return v
+
+
+def throughout(step: Pass, graph: Graph, target: Target, trace: list[Event]) -> Graph:
+    """A pass over one graph applied to its subgraphs first, to each once."""
+    done: dict[Graph, Graph] = {}
+
+    def change(v: Any) -> Any:
+        return within(v) if isinstance(v, Graph) else v
+
+    def within(g: Graph) -> Graph:
+        if g not in done:
+            nodes = tuple(n.mapped(change) if n.graphs else n for n in g.nodes)
+            done[g] = step(replace(g, nodes=nodes), target, trace)
+        return done[g]
+
+    return within(graph)
+
+
+def prune(graph: Graph, target: Target, trace: list[Event]) -> Graph:
+    """The graph less the nodes whose outputs nothing reads."""
+    needed, kept = set(graph.outputs), list[Node]()
+    for n in reversed(graph.nodes):
+        if not needed.isdisjoint(n.outputs):
+            kept.append(n)
+            needed.update(n.inputs)
+    if len(kept) == len(graph.nodes):
+        return graph
+    return replace(graph, nodes=tuple(reversed(kept))).verify()
+

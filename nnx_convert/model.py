@@ -1,0 +1,131 @@
+"""The NNAPI model, field for field: operands, operations, inputs and outputs, frozen once it is checked."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .codes import FeatureLevel
+from .schema import Checked, OpDef
+from .types import (
+    UNKNOWN, Arg, ChannelQuant, Port, Quant, Rim, Scalar, Signature, Tensor, Type, known)
+
+
+class Lifetime(Enum):
+    """Where an operand's value comes from."""
+
+    TEMPORARY = "temporary"
+    INPUT = "input"
+    OUTPUT = "output"
+    CONSTANT = "constant"
+    NO_VALUE = "no value"
+    SUBGRAPH = "subgraph"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One operand. In `dims` a 0 is a size not known yet; no dims at all on a tensor, a rank not known."""
+
+    type: Type
+    dims: tuple[int, ...] = ()
+    quant: Quant | ChannelQuant | None = None
+    lifetime: Lifetime = Lifetime.TEMPORARY
+    value: np.ndarray[Any, Any] | Model | None = None
+
+    def tensor(self) -> Tensor:
+        """What is known of it as an output, or of a constant."""
+        scalar = self.type.group != "tensor"
+        data = self.value if isinstance(self.value, np.ndarray) else None
+        if data is not None:
+            return Tensor(self.type, self.dims, self.quant, data)
+        dims = tuple(n or UNKNOWN for n in self.dims) if self.dims or scalar else None
+        return Tensor(self.type, dims, self.quant)
+
+    def arg(self) -> Arg:
+        """What an operation that reads it knows of it."""
+        if self.lifetime is Lifetime.NO_VALUE:
+            return None
+        if isinstance(self.value, Model):
+            return self.value.signature()
+        if self.type.group == "tensor":
+            return replace(self.tensor(), omittable=self.lifetime in (Lifetime.INPUT, Lifetime.TEMPORARY))
+        return Scalar(self.type, self.value.item() if isinstance(self.value, np.ndarray) else UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation by its row in the table, its operands by index."""
+
+    op: OpDef
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A finished model: operations in an order they can run in, each as the table checked it.
+
+    `checked[i]` is the table's verdict on `operations[i]`. `rim` is how a user sees the inputs and outputs;
+    `origin` says where each operation comes from in the source file ("" where it does not).
+    """
+
+    operands: tuple[Operand, ...]
+    operations: tuple[Operation, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    relaxed: bool
+    checked: tuple[Checked, ...]
+    rim: Rim
+    origin: tuple[str, ...] = ()
+    #: What lowering did and could not do, for reports: a line each.
+    notes: tuple[str, ...] = ()
+
+    def signature(self) -> Signature:
+        """The model as an IF or a WHILE sees it."""
+        return Signature(tuple(self.operands[i].tensor() for i in self.inputs),
+                         tuple(self.operands[i].tensor() for i in self.outputs))
+
+    @property
+    def subgraphs(self) -> Iterator[Model]:
+        """The models its operands hold."""
+        return (o.value for o in self.operands if isinstance(o.value, Model))
+
+    @cached_property
+    def level(self) -> int:
+        """The first feature level that takes the model; host and experimental operations do not count."""
+        own = (c.level for o, c in zip(self.operations, self.checked, strict=True)
+               if not o.op.host and c.level != FeatureLevel.EXPERIMENTAL)
+        return max((*own, *(m.level for m in self.subgraphs), 28 if self.relaxed else 27))
+
+    @cached_property
+    def experimental(self) -> bool:
+        """Whether it has operations of the experimental level (DENSIFY)."""
+        own = any(c.level == FeatureLevel.EXPERIMENTAL for c in self.checked)
+        return own or any(m.experimental for m in self.subgraphs)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as a .nnx file, whole or not at all; the same model gives the same bytes."""
+        from .artifact import save  # noqa: PLC0415  (the artifact stands above the model)
+        save(self, path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from .artifact import from_bytes, to_bytes  # noqa: PLC0415  (a pickle is an artifact)
+        return from_bytes, (to_bytes(self),)
+
+
+def default_rim(operands: tuple[Operand, ...], inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Rim:
+    """Ports of a model that no source file names."""
+    return Rim(tuple(_port(f"input{i}", operands[n]) for i, n in enumerate(inputs)),
+               tuple(_port(f"output{i}", operands[n]) for i, n in enumerate(outputs)))
+
+
+def _port(name: str, o: Operand) -> Port:
+    t = o.tensor()
+    shape = None if t.dims is None else tuple(n if known(n) else None for n in t.dims)
+    return Port(name, t.type.dtype.name, shape, t.quant)
+

@@ -1,0 +1,236 @@
+"""What NNAPI has no operation for.
+
+Composites have no code: a rule expands each. Host operations belong to the extension
+org.nnx_convert.host: the twin of every operation above, for types and rules NNAPI's own row does not
+take, and a few that no row is near to. Their code is the extension's prefix and a number of 16 bits.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache, wraps
+from typing import Annotated, Any
+
+from ..kinds import BROADCASTS, Any1, Bool, Bools, Fx, Int, Ints, Ints1, Mask, Natural, T, To, broadcast
+from ..schema import HOST_CODES, OPS, OpDef, composite, host
+from ..signature import Kind, Param
+from ..types import B8, HOST_TYPES, I32, Q8, TENSORS, UNKNOWN, Quant, Tensor, Type, known
+from .elementwise import both
+
+ALL = dict.fromkeys((*TENSORS, *HOST_TYPES), 27)
+ToAny = Annotated[Type, Kind(ALL, output="type")]
+
+
+def _anything(p: Param, key: bool = False) -> Param:
+    """The parameter, taking tensors of every type; `key` where its type still picks the row."""
+    if p.kind.output == "count" or "tensor" not in p.kind.groups(ALL):
+        return p
+    return replace(p, kind=Kind(ALL, is_key=key, output=p.kind.output), limits=())
+
+
+def _any_params(params: tuple[Param, ...]) -> tuple[Param, ...]:
+    """The parameters, all of every type: the first key is the only one."""
+    first = next((p.name for p in params if p.kind.is_key), None)
+    return tuple(_anything(p, key=p.name == first) for p in params)
+
+
+def _free(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Inference without dictated quantisation: the host meets any the output has."""
+    @wraps(fn)
+    def infer(*args: Any, **named: Any) -> Any:
+        found = fn(*args, **named)
+        if isinstance(found, Tensor):
+            return found.free(found.shape)
+        return [t and t.free(t.shape) for t in found]
+    return infer
+
+
+def _composite_number(of: OpDef) -> int:
+    """Composites count from 61000, in the order of their declaration."""
+    return 61000 + [o.name for o in OPS.values() if o.code is None].index(of.name)
+
+
+@cache
+def host_twin(of: OpDef) -> OpDef:
+    """The host's version of an operation: the same operands and shapes, any types, none of NNAPI's limits."""
+    forms = [replace(f, fn=_free(f.fn) if i == 0 else f.fn, params=_any_params(f.params))
+             for i, f in enumerate(of.forms)]
+    if of.host:
+        return of
+    number = _composite_number(of) if of.code is None else of.code & 0xFFFF
+    types = of.types if of.name == "WHILE" else ALL
+    return replace(of, name=f"host.{of.name}", code=HOST_CODES | number, types=types, forms=forms,
+                   rules=tuple(r for r in of.rules if not r.limit and r.until is None),
+                   returns=tuple(map(_anything, of.returns)), twin_of=of)
+
+
+# Composites.
+@composite(ALL)
+def LEAKY_RELU(x: T, alpha: Fx) -> T:
+    """x where x >= 0, else alpha * x."""
+    return x.free(x.shape)
+
+
+@composite(ALL)
+def SQUARE(x: T) -> T:
+    """x * x."""
+    return x.free(x.shape)
+
+
+@composite(ALL)
+def CEIL(x: T) -> T:
+    """-floor(-x)."""
+    return x
+
+
+@composite(ALL)
+def COS(x: T) -> T:
+    """sin(x + pi / 2)."""
+    return x
+
+
+@composite(ALL)
+def ROUND(x: T) -> T:
+    """x rounded to the nearest integer, halves to even."""
+    return x
+
+
+@composite(ALL)
+def RELU_0_TO_1(x: T) -> T:
+    """min(max(x, 0), 1)."""
+    return x.free(x.shape)
+
+
+@composite(ALL, BROADCASTS)
+def SQUARED_DIFFERENCE(x: T, y: T) -> T:
+    """(x - y) ** 2."""
+    return both(x, y)
+
+
+@composite(ALL, BROADCASTS)
+def FLOOR_DIV(x: T, y: T) -> T:
+    """floor(x / y)."""
+    return both(x, y)
+
+
+@composite(ALL, BROADCASTS)
+def FLOOR_MOD(x: T, y: T) -> T:
+    """x - floor(x / y) * y."""
+    return both(x, y)
+
+
+@composite(ALL, BROADCASTS)
+def TRUNC_DIV(x: T, y: T) -> T:
+    """x / y, on integers toward zero."""
+    return both(x, y)
+
+
+@composite(ALL, outs=("values", "indices"))
+def TOPK_FIRST(x: T, k: Int) -> tuple[T, Ints]:
+    """The k largest along the last axis, descending, the smaller index first among equals."""
+    return x.like((*x.shape[:-1], k)), Tensor(I32, (*x.shape[:-1], k))
+
+
+@composite(ALL)
+def BROADCAST_TO(x: T, shape: Ints1) -> T:
+    """x repeated to a shape."""
+    return x.like(broadcast(x.shape, shape.ints()))
+
+
+@composite(ALL, BROADCASTS)
+def WHERE(cond: Bools, x: T, y: T) -> T:
+    """x where cond, else y, all three broadcast."""
+    return x.free(broadcast(cond.shape, broadcast(x.shape, y.shape)))
+
+
+@composite(ALL)
+def MATMUL(x: T, y: T, adj_x: Bool, adj_y: Bool) -> T:
+    """x @ y, leading dimensions broadcast, either one transposed first where adj_ is set."""
+    rows, cols = x.shape[-1 if adj_x else -2], y.shape[-2 if adj_y else -1]
+    return x.free((*broadcast(x.shape[:-2], y.shape[:-2]), rows, cols))
+
+
+@composite(ALL)
+def GATHER_BATCHED(x: T, indices: Ints, axis: Natural, batch: Natural) -> T:
+    """GATHER for each index of the first `batch` axes, which x and indices share."""
+    return x.like(x.shape[:axis] + indices.shape[batch:] + x.shape[axis + 1:])
+
+
+@composite(ALL)
+def GATHER_ND(x: T, indices: Ints) -> T:
+    """x at the tuples along the last axis of indices."""
+    return x.like((indices.shape[:-1] + x.shape[indices.shape[-1]:]) or (1,))
+
+
+@composite({Q8: 27})
+def TO_BOOL(x: T) -> Bools:
+    """A QUANT8 mask as truth values."""
+    return Tensor(B8, x.shape)
+
+
+@composite({B8: 29})
+def TO_MASK(x: T) -> Mask:
+    """Truth values as a QUANT8 mask."""
+    return Tensor(Q8, x.shape, Quant(1.0, 0))
+
+
+@composite(ALL)
+def REQUANTIZE(x: T, to: ToAny) -> To:
+    """x on another quantisation grid."""
+    return Tensor(to, x.shape)
+
+
+# Host operations.
+@host(60000, ALL)
+def CONV_3D(x: T, w: Any1, b: Any1 | None, scheme: Int, sd: Int, sh: Int, sw: Int, act: Int) -> T:
+    """CONV_2D with a depth axis, x [n, d, h, w, c], w [kd, kh, kw, in, out]."""
+    return x.free((x.shape[0], UNKNOWN, UNKNOWN, UNKNOWN, w.shape[4]))
+
+
+@host(60001, ALL)
+def SCATTER_ND(indices: Ints, updates: T, shape: Ints1) -> T:
+    """Zeros of a shape with the updates added at the tuples of indices."""
+    return updates.like(shape.ints())
+
+
+@host(60002, ALL)
+def NON_ZERO(x: T) -> Annotated[Tensor, Kind(ALL)]:
+    """The index tuples of the elements that are not zero."""
+    return Tensor(Type.TENSOR_INT64, (UNKNOWN, x.rank))
+
+
+@host(60003, ALL)
+def RFFT(x: T, length: Ints1) -> Annotated[Tensor, Kind(ALL)]:
+    """The discrete Fourier transform of the last two axes, cut to the non-redundant half."""
+    rows, cols = length.ints()
+    return Tensor(Type.TENSOR_COMPLEX64, (*x.shape[:-2], rows, cols // 2 + 1 if known(cols) else UNKNOWN))
+
+
+@host(60004, ALL)
+def COMPLEX_ABS(x: T) -> Annotated[Tensor, Kind(ALL)]:
+    """The magnitudes of complex numbers."""
+    return Tensor(Type.TENSOR_FLOAT32, x.shape)
+
+
+@host(60005, ALL)
+def ATAN2(x: T, y: T) -> T:
+    """The angle of the point (y, x)."""
+    return both(x, y)
+
+
+@host(60006, ALL)
+def SEGMENT_SUM(x: T, ids: Ints1) -> T:
+    """Rows of x summed by ascending segment ids."""
+    return x.like((UNKNOWN, *x.shape[1:]))
+
+
+def op_of(code: int) -> OpDef | None:
+    """The operation of a code, the host's twins included; None where there is none."""
+    return _by_code(len(OPS)).get(code)
+
+
+@cache
+def _by_code(_size: int) -> dict[int, OpDef]:
+    """Every operation by its code; a table that has grown since is read again."""
+    twins = (host_twin(o) for o in OPS.values() if not o.host)
+    return {o.code: o for o in (*OPS.values(), *twins) if o.code is not None}

@@ -1,0 +1,215 @@
+"""A model and concrete shapes as steps: canonical arguments, every rule checked again, constants computed once."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import RunError
+from ..model import Model, Operation
+from ..schema import Checked, OpDef, OpError
+from ..types import Arg, Shape, Signature, Tensor, known
+from .kernel import Array, Call, NeedsValue, Run, Site, kernel_of
+
+#: Where an array of a step comes from: an operand by its index.
+Slot = int
+
+
+class Dynamic(Exception):
+    """A size or a constant of this model follows from a value that only a run computes."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation, prepared: `run(*outputs, *arguments, *scratch)`.
+
+    `args` has the structure of the arguments with slots for arrays; `view` is the slot whose bytes the
+    output is, `takes` the slots whose storage it may take over.
+    """
+
+    name: str
+    origin: str
+    run: Run
+    outs: tuple[Slot, ...]
+    args: tuple[Any, ...]
+    scratch: tuple[tuple[Shape, np.dtype[Any]], ...]
+    view: Slot | None = None
+    takes: tuple[Slot, ...] = ()
+
+    @property
+    def reads(self) -> tuple[Slot, ...]:
+        """The slots of its arguments."""
+        return tuple(slots(self.args))
+
+
+@dataclass(frozen=True)
+class Program:
+    """Steps in order, the tensors they compute, and the constants: all shapes are known."""
+
+    steps: tuple[Step, ...]
+    tensors: Mapping[Slot, Tensor]
+    constants: Mapping[Slot, Array]
+    inputs: tuple[Slot | None, ...]          # None: an input that is left out
+    outputs: tuple[Slot, ...]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a program is compiled with. `call` makes a subgraph callable."""
+
+    threads: int = 1
+    call: Callable[[Model, Options], Call] | None = None
+
+
+def bind(model: Model, inputs: Sequence[Tensor | None], options: Options) -> Program:
+    """The program for inputs of these shapes.
+
+    Raises `RunError` on a rule they break, `Dynamic` where a size follows from values. Inputs with values
+    (`Tensor.data`) are constants: given for all of them, every operation is computed here.
+    """
+    binder = Binder(model, options)
+    binder.env.update(zip(model.inputs, inputs, strict=True))
+    steps = [step for n in range(len(model.operations)) if (step := binder.step(n)) is not None]
+    live = {*model.inputs, *model.outputs, *(s for step in steps for s in (*step.outs, *step.reads))}
+    tensors = {i: t for i in live if isinstance(t := binder.arg(i), Tensor)}
+    constants = {i: t.data for i, t in tensors.items() if t.data is not None}
+    given = tuple(i if binder.env[i] is not None else None for i in model.inputs)
+    return Program(tuple(steps), tensors, constants, given, model.outputs)
+
+
+class Binder:
+    """Forward over a model: what is known of each operand, and a step for each operation that has to run."""
+
+    def __init__(self, model: Model, options: Options) -> None:
+        self.model, self.options = model, options
+        self.env: dict[Slot, Arg] = {}
+        self.last = {i: n for n, o in enumerate(model.operations) for i in o.inputs}
+
+    def arg(self, index: Slot) -> Arg:
+        """What is known of an operand now."""
+        if index not in self.env:
+            found = self.model.operands[index].arg()
+            self.env[index] = replace(found, omittable=False) if isinstance(found, Tensor) else found
+        return self.env[index]
+
+    def step(self, number: int) -> Step | None:
+        """The operation as a step; None where its outputs could be computed now, all it reads being constant."""
+        o = self.model.operations[number]
+        found, outs = self.checked(number, o)
+        if not all(t.dims is not None and all(map(known, t.dims)) for t in outs):
+            raise Dynamic(self.place(number))
+        step = self.prepared(number, o, found.args, outs)
+        self.env.update(zip(o.outputs, outs, strict=False))
+        data = {i: t.data for i in step.reads if isinstance(t := self.env[i], Tensor) and t.data is not None}
+        if len(data) < len(set(step.reads)):
+            return step
+        for i, array in execute(step, data, dict(zip(o.outputs, outs, strict=False))).items():
+            self.env[i] = replace(self.tensor(i), data=array)
+        return None
+
+    def tensor(self, index: Slot) -> Tensor:
+        """An operand that is a tensor."""
+        found = self.arg(index)
+        if not isinstance(found, Tensor):
+            raise TypeError(index)
+        return found
+
+    def checked(self, number: int, o: Operation) -> tuple[Checked, tuple[Tensor, ...]]:
+        """The table's verdict on these shapes, and the complete outputs."""
+        declared = [self.model.operands[i].tensor() for i in o.outputs]
+        try:
+            found = o.op.check([self.arg(i) for i in o.inputs], declared)
+        except OpError as error:
+            raise RunError(str(error), self.place(number)) from error
+        return found, tuple(_merged(a, b) for a, b in zip(found.outputs, declared, strict=False))
+
+    def prepared(self, number: int, o: Operation, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> Step:
+        """The kernel's run function, with the slots of its arrays."""
+        kernel = kernel_of(o.op)
+        if kernel is None:
+            raise RunError(f"there is no kernel for {o.op.name}", self.place(number))
+        site = Site(outs, self.options.threads, self.model.relaxed, self._calls(o, args))
+        try:
+            run = kernel.prepare(site, **args)
+        except NeedsValue as error:
+            raise Dynamic(self.place(number)) from error
+        except OpError as error:
+            raise RunError(str(error), self.place(number)) from error
+        where = {id(t): i for i in o.inputs if isinstance(t := self.arg(i), Tensor)}
+        placed = {n: mapped(args[n], lambda t: where[id(t)]) for n in tensor_names(o.op)}
+        return Step(o.op.name, self.place(number), run, o.outputs, tuple(placed.values()), tuple(site.buffers),
+                    placed[kernel.view] if kernel.view else None, tuple(placed[n] for n in kernel.inplace))
+
+    def _calls(self, o: Operation, args: Mapping[str, Any]) -> dict[str, Call]:
+        models = [m for i in o.inputs if isinstance(m := self.model.operands[i].value, Model)]
+        names = [n for n, a in args.items() if isinstance(a, Signature)]
+        make = self.options.call
+        return {n: make(m, self.options) for n, m in zip(names, models, strict=True)} if make else {}
+
+    def place(self, number: int) -> str:
+        """Where an operation stands: in the source file, or in the model."""
+        origin = self.model.origin[number] if self.model.origin else ""
+        return origin or f"operation {number} {self.model.operations[number].op.name}"
+
+
+def tensor_names(op: OpDef) -> tuple[str, ...]:
+    """The canonical arguments that are tensors, tuples or records of tensors, in order: what `run` is handed."""
+    params = (p for p in op.params if "tensor" in p.kind.groups(op.types) and not p.kind.output)
+    return tuple(dict.fromkeys(p.record or p.name for p in params))
+
+
+def mapped(value: Any, change: Callable[[Tensor], Any]) -> Any:
+    """An argument with something in place of each tensor; its structure stays."""
+    if isinstance(value, tuple):
+        items = [mapped(v, change) for v in value]
+        return value._make(items) if hasattr(value, "_make") else tuple(items)
+    return change(value) if isinstance(value, Tensor) else None
+
+
+def slots(args: Any) -> list[Slot]:
+    """Every slot in a structure of arguments."""
+    if isinstance(args, tuple):
+        return [s for a in args for s in slots(a)]
+    return [args] if isinstance(args, int) else []
+
+
+def fill(args: Any, arrays: Mapping[Slot, Array]) -> Any:
+    """The structure with arrays for slots."""
+    if isinstance(args, tuple):
+        items = [fill(a, arrays) for a in args]
+        return args._make(items) if hasattr(args, "_make") else tuple(items)
+    return None if args is None else arrays[args]
+
+
+def execute(step: Step, arrays: Mapping[Slot, Array], outs: Mapping[Slot, Tensor]) -> dict[Slot, Array]:
+    """Run one step by itself, into arrays of its own."""
+    if step.view is not None:
+        return {i: arrays[step.view].reshape(outs[i].shape) for i in step.outs}
+    made = {i: np.zeros(outs[i].shape, outs[i].type.dtype) for i in step.outs}
+    step.run(*made.values(), *fill(step.args, arrays), *(np.empty(s, d) for s, d in step.scratch))
+    return made
+
+
+def once(op: OpDef, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> list[Array] | None:
+    """Compute one operation on constant arguments (canonical, by name); None where there is no kernel for it."""
+    kernel = kernel_of(op)
+    if kernel is None:
+        return None
+    if kernel.view:
+        return [args[kernel.view].data.reshape(outs[0].shape)]
+    site = Site(outs)
+    run = kernel.prepare(site, **args)
+    made = [np.zeros(t.shape, t.type.dtype) for t in outs]
+    run(*made, *(mapped(args[n], lambda t: t.data) for n in tensor_names(op)),
+        *(np.empty(s, d) for s, d in site.buffers))
+    return made
+
+
+def _merged(inferred: Tensor, declared: Tensor) -> Tensor:
+    """The output as inference and the operand together say."""
+    dims = inferred.dims
+    if dims is not None and declared.dims is not None:
+        dims = tuple(a if known(a) else b for a, b in zip(dims, declared.dims, strict=True))
+    return Tensor(declared.type, declared.dims if dims is None else dims, inferred.quant or declared.quant)

@@ -1,0 +1,103 @@
+"""What a kernel is, and the registry of them.
+
+A kernel is prepared once per step and run many times:
+
+    @kernel(elementwise.ADD, elementwise.SUB)
+    def ADD(site: Site, x: Tensor, y: Tensor, act: int) -> Run:
+        low, high = bounds(act)
+        def run(out: Array, x: Array, y: Array) -> None:
+            ...
+        return run
+
+The outer function has the argument names of the op table and is told all that is known before a run: types,
+concrete shapes, quantisation, constants (`x.data`). It does everything that needs doing once (packing
+weights, tables, multipliers, choosing a way) and gives the inner one, which is handed arrays: the outputs,
+then every tensor argument in the table's order (a variadic one as a tuple, a record as that record, None
+where left out), then the scratch buffers the site was asked for. It writes all of its outputs and nothing
+else, and it may be run by several threads at once, each with arrays of its own.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..schema import OpDef
+from ..types import Shape, Tensor
+
+Array = np.ndarray[Any, Any]
+Run = Callable[..., None]
+#: The graph argument of an IF or a WHILE as a kernel calls it: arrays in, arrays out.
+Call = Callable[[Sequence[Array | None]], list[Array]]
+
+
+class NeedsValue(Exception):
+    """A kernel cannot be prepared before an argument's value is known."""
+
+
+def ints(x: Tensor) -> tuple[int, ...]:
+    """The elements of an index tensor, flattened; raises `NeedsValue` where it is no constant."""
+    if x.data is None and 0 not in x.shape:
+        raise NeedsValue
+    return x.ints()
+
+
+@dataclass
+class Site:
+    """Where a kernel is prepared: what it needs to know beside its arguments."""
+
+    outs: tuple[Tensor, ...]
+    threads: int = 1
+    relaxed: bool = False
+    calls: dict[str, Call] = field(default_factory=dict[str, Call])     # by the name of a graph argument
+    buffers: list[tuple[Shape, np.dtype[Any]]] = field(default_factory=list[tuple[Shape, np.dtype[Any]]])
+
+    @property
+    def out(self) -> Tensor:
+        """The first output."""
+        return self.outs[0]
+
+    def scratch(self, shape: Shape, dtype: Any = np.float32) -> None:
+        """Ask for a buffer that lives as long as one run of this step; they are handed over in this order."""
+        self.buffers.append((tuple(int(n) for n in shape), np.dtype(dtype)))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A registered kernel. `inplace`: arguments whose storage the first output may take over."""
+
+    prepare: Callable[..., Run]
+    inplace: tuple[str, ...] = ()
+    view: str = ""                       # the argument whose bytes are the output's; nothing runs then
+
+
+KERNELS: dict[str, Kernel] = {}
+Prepare = TypeVar("Prepare", bound=Callable[..., Run])
+
+
+def kernel(*ops: OpDef, inplace: Sequence[str] = (), view: str = "") -> Callable[[Prepare], Prepare]:
+    """Register the kernel of these operations.
+
+    `inplace`: the first output may be written over these arguments element by element. `view`: the output is
+    that argument's bytes in another shape.
+    """
+    def register(prepare: Prepare) -> Prepare:
+        for op in ops:
+            if op.name in KERNELS:
+                raise ValueError(f"{op.name} has a kernel already")
+            KERNELS[op.name] = Kernel(prepare, tuple(inplace), view)
+        return prepare
+    return register
+
+
+def kernel_of(op: OpDef) -> Kernel | None:
+    """The kernel of an operation: its own, or that of the operation it is a twin of."""
+    from . import kernels  # noqa: F401  (fills the registry)
+    while True:
+        found = KERNELS.get(op.name)
+        if found is not None or op.twin_of is None:
+            return found
+        op = op.twin_of
+

@@ -1,0 +1,131 @@
+"""Lifetimes as offsets: every array of a run in one arena."""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..types import Shape
+from .bind import Program, Slot
+
+#: Arrays start at multiples of this many bytes: a cache line, and the widest vector.
+ALIGN = 64
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A stretch of the arena as an array."""
+
+    offset: int
+    shape: Shape
+    dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def of(self, arena: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The array in an arena."""
+        return arena[self.offset:self.offset + self.nbytes].view(self.dtype).reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where the arrays of a program are: slots, and the scratch of each step, in an arena of `size` bytes."""
+
+    size: int
+    slots: Mapping[Slot, Buffer]
+    scratch: tuple[tuple[Buffer, ...], ...]
+    spans: tuple[tuple[int, int, int, int], ...]     # (offset, size, first step, last step), for the timeline
+
+    def usage(self) -> list[int]:
+        """The bytes in use at each step."""
+        last = max((s[3] for s in self.spans), default=0)
+        return [sum(size for _, size, a, b in self.spans if a <= n <= b) for n in range(last + 1)]
+
+
+@dataclass
+class _Block:
+    """Storage that some slots share: its size and the steps from the first write to the last read."""
+
+    size: int
+    first: int
+    last: int
+    offset: int = -1
+
+
+def plan(program: Program, *, share: bool = True) -> Plan:
+    """Offsets for every slot and scratch buffer; what is never alive at once may share bytes.
+
+    With `share` off every array has bytes of its own, so that each can be looked at after a run.
+    """
+    last = _last_reads(program) if share else dict.fromkeys(program.tensors, len(program.steps))
+    blocks: dict[Slot, _Block] = {}
+    for i in program.inputs:
+        if i is not None and i not in program.constants:
+            blocks[i] = _Block(_size(program, i), -1, last.get(i, -1))
+    scratch: list[list[_Block]] = []
+    for n, step in enumerate(program.steps):
+        shared = _taken(program, n, blocks, last) if share or step.view is not None else None
+        for i in step.outs:
+            if shared is not None:
+                shared.last = max(shared.last, last.get(i, n))
+                blocks[i], shared = shared, None
+            else:
+                blocks[i] = _Block(_size(program, i), n, last.get(i, n))
+        scratch.append([_Block(math.prod(s) * d.itemsize, n, n) for s, d in step.scratch])
+    everything = {id(b): b for b in (*blocks.values(), *(b for row in scratch for b in row))}
+    size = _place(everything.values())
+    return Plan(size, {i: Buffer(b.offset, program.tensors[i].shape, program.tensors[i].type.dtype)
+                       for i, b in blocks.items()},
+                tuple(tuple(Buffer(b.offset, s, d) for b, (s, d) in zip(row, step.scratch, strict=True))
+                      for row, step in zip(scratch, program.steps, strict=True)),
+                tuple((b.offset, b.size, b.first, b.last) for b in everything.values()))
+
+
+def _last_reads(program: Program) -> dict[Slot, int]:
+    last = {i: n for n, step in enumerate(program.steps) for i in step.reads}
+    return last | dict.fromkeys(program.outputs, len(program.steps))
+
+
+def _taken(program: Program, n: int, blocks: Mapping[Slot, _Block], last: Mapping[Slot, int]) -> _Block | None:
+    """The block that the first output of step n shares: that of its view, or one nobody reads afterwards."""
+    step = program.steps[n]
+    if step.view is not None:
+        return blocks.get(step.view)
+    size = _size(program, step.outs[0])
+    for i in step.takes:
+        if i in blocks and blocks[i].last <= n and blocks[i].size == size and _width(program, i) == _width(
+                program, step.outs[0]) and step.reads.count(i) == 1:
+            return blocks[i]
+    return None
+
+
+def _size(program: Program, i: Slot) -> int:
+    t = program.tensors[i]
+    return math.prod(t.shape) * t.type.dtype.itemsize
+
+
+def _width(program: Program, i: Slot) -> int:
+    return program.tensors[i].type.dtype.itemsize
+
+
+def _place(blocks: Iterable[_Block]) -> int:
+    """Give each block an offset, largest first, in the smallest gap that is free while it lives; the arena's size."""
+    placed: list[_Block] = []
+    end = 0
+    for block in sorted(blocks, key=lambda b: (-b.size, b.first, b.last)):
+        taken = sorted((b.offset, b.offset + b.size) for b in placed if b.first <= block.last and block.first <= b.last)
+        at, best, gap = 0, -1, -1
+        for low, high in taken:
+            if low - at >= block.size and (gap < 0 or low - at < gap):
+                best, gap = at, low - at
+            at = max(at, -(-high // ALIGN) * ALIGN)
+        block.offset = best if best >= 0 else at
+        end = max(end, block.offset + block.size)
+        placed.append(block)
+    return -(-end // ALIGN) * ALIGN

@@ -1,0 +1,109 @@
+"""Between the arrays a user knows and those the operands hold: names, scalars, wider integers, signed bytes."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..model import Model, Operand
+from ..types import Port, Quant, Shape
+from .kernel import Array
+
+
+def by_position(ports: Sequence[Port], given: Mapping[str, Any]) -> list[Any]:
+    """Inputs by name in the ports' order; raises `InputError` naming those that are missing or not there."""
+    names = [p.name for p in ports]
+    extra = [n for n in given if n not in names]
+    missing = [p.name for p in ports if p.name not in given and not p.state]
+    if extra or missing:
+        said = [f"there is no input {', '.join(map(repr, extra))}"] * bool(extra)
+        said += [f"{', '.join(map(repr, missing))} is missing"] * bool(missing)
+        raise InputError("; ".join(said), hint=f"the inputs are {', '.join(names)}")
+    return [given.get(n) for n in names]
+
+
+def enter(model: Model, given: Sequence[Any]) -> list[Array | None]:
+    """Users' inputs as the operands' arrays; raises `InputError` naming every one that does not fit."""
+    ports = model.rim.inputs
+    states = [p for p in ports if p.state]
+    if len(given) not in (len(ports), len(ports) - len(states)):
+        raise InputError(f"takes {len(ports) - len(states)} inputs, not {len(given)}",
+                         hint=f"the inputs are {', '.join(p.name for p in ports)}")
+    given = [*given, *[None] * (len(ports) - len(given))]
+    faults: list[str] = []
+    arrays: list[Array | None] = []
+    for port, index, value in zip(ports, model.inputs, given, strict=True):
+        operand = model.operands[index]
+        if value is None:
+            arrays.append(_initial(port, operand) if port.state else None)
+            continue
+        found = fitted(port, value)
+        if isinstance(found, str):
+            faults.append(found)
+        else:
+            arrays.append(_inward(found, port, operand))
+    if faults:
+        raise InputError("; ".join(faults))
+    return arrays
+
+
+def fitted(port: Port, value: Any) -> Array | str:
+    """The value as an array of the port's type, converted only where no value changes; else what is wrong."""
+    want = np.dtype(port.dtype)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        return f"{port.name!r} is no array ({error})"
+    if array.dtype != want:
+        same = np.can_cast(array.dtype, want, "safe")
+        if not same and not isinstance(value, np.ndarray | np.generic) and array.dtype.kind in "biuf" and want.kind in "iuf":
+            same = bool(np.all(array.astype(want) == array))           # Python numbers have no type of their own
+        if not same:
+            return f"{port.name!r} is {array.dtype}, not {want}"
+        array = array.astype(want)
+    if port.shape is not None and (array.ndim != len(port.shape) or any(
+            n is not None and n != m for n, m in zip(port.shape, array.shape, strict=True))):
+        shown = "[" + ",".join("?" if n is None else str(n) for n in port.shape) + "]"
+        return f"{port.name!r} has shape {list(array.shape)}, not {shown}"
+    return array
+
+
+def inside(shape: Shape, operand: Operand) -> Shape:
+    """A user's shape as the operand's: NNAPI has no rank 0."""
+    return shape or (() if operand.type.group != "tensor" else (1,))
+
+
+def _inward(array: Array, port: Port, operand: Operand) -> Array:
+    array = array.reshape(inside(array.shape, operand))
+    want = operand.type.dtype
+    if array.dtype == want:
+        return array
+    if (port.dtype, want.name) == ("int8", "uint8"):
+        return array.view(np.uint8) ^ np.uint8(0x80)
+    if np.can_cast(want, array.dtype, "safe") and array.size and not np.array_equal(array.astype(want), array):
+        raise InputError(f"{port.name!r} has values that {want} cannot hold")
+    return array.astype(want)
+
+
+def leave(model: Model, arrays: Sequence[Array]) -> list[Array]:
+    """Outputs as the source file declares them."""
+    return [_outward(a, p) for a, p in zip(arrays, model.rim.outputs, strict=True)]
+
+
+def _outward(array: Array, port: Port) -> Array:
+    if port.shape == () and array.size == 1:
+        array = array.reshape(())
+    want = np.dtype(port.dtype)
+    if array.dtype == want:
+        return array
+    if (array.dtype.name, port.dtype) == ("uint8", "int8"):
+        return (array ^ np.uint8(0x80)).view(np.int8)
+    return array.astype(want)
+
+
+def _initial(port: Port, operand: Operand) -> Array:
+    """What a state holds before the first run: real zero."""
+    zero = operand.quant.zero if isinstance(operand.quant, Quant) and operand.type.dtype.itemsize == 1 else 0
+    return np.full(inside(tuple(n or 1 for n in port.shape or ()), operand), zero, operand.type.dtype)

@@ -1,0 +1,139 @@
+"""Running a model on arrays of its operands' types: a program per set of shapes, an arena per run at a time."""
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..errors import NnxError, RunError
+from ..model import Model
+from ..types import Tensor
+from .bind import Dynamic, Options, Program, bind, fill
+from .kernel import Array, Call, Run
+from .plan import ALIGN, Plan, plan
+
+#: Programs kept, one per set of input shapes, and idle arenas kept per program.
+PROGRAMS, ARENAS = 8, 2
+#: What NumPy raises where a kernel's run meets values that it cannot take.
+FAILURES = (ValueError, LookupError, ArithmeticError, MemoryError)
+
+Arrays = Sequence[Array | None]
+
+
+class Frame:
+    """One arena with every step's arrays cut out of it, used by one run at a time."""
+
+    def __init__(self, program: Program, layout: Plan) -> None:
+        store = np.empty(layout.size + ALIGN, np.uint8)
+        start = -store.ctypes.data % ALIGN
+        arena = store[start:start + layout.size]
+        arrays = dict(program.constants) | {i: b.of(arena) for i, b in layout.slots.items()}
+        self.inputs = [None if i is None else arrays[i] for i in program.inputs]
+        self.outputs = [arrays[i] for i in program.outputs]
+        self.calls: list[tuple[Run, tuple[Any, ...], int]] = [
+            (s.run, (*(arrays[i] for i in s.outs), *fill(s.args, arrays), *(b.of(arena) for b in row)), n)
+            for n, (s, row) in enumerate(zip(program.steps, layout.scratch, strict=True)) if s.view is None]
+
+
+class Compiled:
+    """A program with its plan, and the frames it runs in."""
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.plan = program, plan(program)
+        self._idle: deque[Frame] = deque(maxlen=ARENAS)
+
+    def run(self, inputs: Arrays) -> list[Array]:
+        """The outputs, as new arrays."""
+        try:
+            frame = self._idle.pop()
+        except IndexError:
+            frame = Frame(self.program, self.plan)
+        for to, array in zip(frame.inputs, inputs, strict=True):
+            if to is not None and array is not None:
+                np.copyto(to, array)
+        n = 0
+        try:
+            for run, args, n in frame.calls:  # noqa: B007  (n names the step that failed)
+                run(*args)
+        except FAILURES as error:
+            step = self.program.steps[n]
+            raise RunError(f"{step.name} failed: {error}", step.origin) from error
+        found = [o.copy() for o in frame.outputs]
+        self._idle.append(frame)
+        return found
+
+
+class Runner:
+    """A model that runs on arrays of its operands' types and shapes; None is an optional input left out."""
+
+    def __init__(self, model: Model, options: Options) -> None:
+        self.model, self.options = model, options
+        self._programs: OrderedDict[object, Compiled | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def run(self, inputs: Arrays) -> list[Array]:
+        """The outputs, as new arrays; raises `RunError`."""
+        with np.errstate(all="ignore"), blas_threads(self.options.threads):
+            compiled = self.compiled([None if a is None else a.shape for a in inputs])
+            return compiled.run(inputs) if compiled else self._eagerly(inputs)
+
+    def compiled(self, shapes: Sequence[tuple[int, ...] | None]) -> Compiled | None:
+        """The program for these shapes; None where sizes follow from values, so that it is made anew each run."""
+        key = tuple(shapes)
+        with self._lock:
+            if key not in self._programs:
+                try:
+                    self._programs[key] = Compiled(bind(self.model, self._tensors(shapes), self.options))
+                except Dynamic:
+                    self._programs[key] = None
+                while len(self._programs) > PROGRAMS:
+                    self._programs.popitem(last=False)
+            self._programs.move_to_end(key)
+            return self._programs[key]
+
+    def _eagerly(self, inputs: Arrays) -> list[Array]:
+        """Step by step, each bound to the values of the one before."""
+        given = [t and Tensor(t.type, t.dims, t.quant, a) for t, a in
+                 zip(self._tensors([None if a is None else a.shape for a in inputs]), inputs, strict=True)]
+        try:
+            program = bind(self.model, given, self.options)
+        except Dynamic as error:
+            raise RunError("a size stays unknown although all inputs are given", str(error)) from error
+        except FAILURES as error:
+            raise RunError(f"failed: {error}") from error
+        return [np.array(program.constants[i]) for i in program.outputs]
+
+    def _tensors(self, shapes: Sequence[tuple[int, ...] | None]) -> list[Tensor | None]:
+        operands = (self.model.operands[i] for i in self.model.inputs)
+        return [None if s is None else Tensor(o.type, s, o.quant) for o, s in zip(operands, shapes, strict=True)]
+
+
+def call(model: Model, options: Options) -> Call:
+    """A subgraph as a function of arrays."""
+    runner = Runner(model, options)
+
+    def run(arrays: Arrays) -> list[Array]:
+        try:
+            return runner.run(arrays)
+        except NnxError as error:
+            raise error.at("subgraph") from error
+    return run
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+    return ThreadpoolController()
+
+
+def blas_threads(count: int) -> AbstractContextManager[Any]:
+    """While it is open, matrix products use this many threads; 0 leaves the library's own choice."""
+    if not count:
+        return nullcontext()
+    limited: AbstractContextManager[Any] = _controller().limit(limits=count, user_api="blas")
+    return limited

@@ -1,0 +1,312 @@
+"""The declaration language: an operation is one function, and its signature is the operand list.
+
+    @op({F32: 30, F16: 30})                        # type of `T` -> first feature level
+    def ELU(x: T, alpha: Fx) -> T:
+        '''max(0, x) + min(0, alpha * (exp(x) - 1)).'''
+        return x
+
+The body infers the outputs; the return annotation says their types in the same words, so that these are
+known where the shapes are not. An output with `| None` may be missing, and those with a level (`Since`)
+may be left off the end. Binding, checking, feature levels, documentation and emission are all read off the result; see
+`OpDef`, and `signature` for what an annotation can say.
+"""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+
+from .codes import OperationCode, OperationCodeEx
+from .signature import Args, Form, Levels, Param, Slots
+from .types import UNKNOWN, Arg, Scalar, Tensor, Undecided
+
+
+#: Codes of the extension org.nnx_convert.host: its prefix, 1, above 16 bits of number.
+HOST_CODES = 1 << 16
+#: What a rule or a formula raises when the arguments are not of the ranks and counts it is about.
+MEANINGLESS = (LookupError, ValueError, ArithmeticError, AttributeError, TypeError)
+
+
+class OpError(ValueError):
+    """An operation breaks the table's contract: which operation, the rule's own words, the operand's position."""
+
+    def __init__(self, op: str, text: str, operand: int | None = None) -> None:
+        super().__init__(f"{op}: {text}")
+        self.op, self.text, self.operand = op, text, operand
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A constraint between operands. `holds` names the arguments it looks at (`out`: first output).
+
+    The text is the check, the error and the line in the documentation. A rule with `until` is a
+    limit that this feature level lifted: breaking it is no error, but takes that level.
+    """
+
+    text: str
+    holds: Callable[..., bool]
+    until: int | None = None
+    of: tuple[str, ...] = ()     # the arguments' names where `holds` calls them otherwise
+    limit: bool = False          # a limit of NNAPI's, not of what the operation means: the host has none
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return self.of or tuple(inspect.signature(self.holds).parameters)
+
+    def test(self, scope: Args) -> bool:
+        if "out" in self.names and scope["out"] is None:
+            raise Undecided
+        return self.holds(*(scope[n] for n in self.names))
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Operands that a form takes, by name."""
+
+    form: Form
+    slots: Slots                         # the operands as listed
+    own: Args                            # the form's arguments: values, defaults filled in
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What the table says of one operation that it accepts."""
+
+    placed: Placed
+    args: Args                           # canonical arguments, as inference and kernels take them
+    level: int                           # first feature level that takes it
+    outputs: tuple[Tensor, ...]
+    deferred: tuple[str, ...]            # rules only execution can decide
+
+
+class Test(NamedTuple):
+    """A limit or rule with its arguments filled in."""
+
+    text: str
+    until: int | None
+    holds: Callable[[], bool]
+    operand: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class OpDef:
+    """One operation of the table."""
+
+    name: str
+    code: int | None                     # None: a composite, which lowering expands
+    types: Levels
+    rules: tuple[Rule, ...]
+    forms: list[Form]                    # the canonical one first
+    returns: tuple[Param, ...]           # the outputs; a single variadic one where they are a list
+    twin_of: OpDef | None = None
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        return self.forms[0].params
+
+    @property
+    def host(self) -> bool:
+        """Whether it belongs to the extension org.nnx_convert.host."""
+        return self.code is not None and HOST_CODES <= self.code < 2 * HOST_CODES
+
+    @property
+    def doc(self) -> str:
+        return inspect.getdoc(self.forms[0].fn) or ""
+
+    def form(self, since: int) -> Callable[[Callable[..., Args]], Callable[..., Args]]:
+        """Declare another operand order. Arguments it shares with the canonical form carry over."""
+        def declare(fn: Callable[..., Args]) -> Callable[..., Args]:
+            self.forms.append(Form.of(fn, since))
+            return fn
+        return declare
+
+    def place(self, inputs: Sequence[Arg], outputs: Sequence[Tensor]) -> Placed:
+        """Operands by position -> by name, in the first form that takes them."""
+        reasons = []
+        for form in self.forms:
+            slots = form.place(inputs, self.types)
+            if not isinstance(slots, str):
+                return Placed(form, slots, form.gather({p.name: _argument(p, slots, outputs) for p in form.params}))
+            reasons.append(slots)
+        raise OpError(self.name, "no operand order fits: " + "; ".join(reasons))
+
+    def canonical(self, placed: Placed) -> Args:
+        """The arguments in the canonical form; UNKNOWN where they follow from unknown shapes."""
+        if placed.form is self.forms[0]:
+            return placed.own
+        try:
+            args = placed.own | placed.form.call(placed.own)
+        except (Undecided, *MEANINGLESS):
+            args = placed.own
+        return {p.name: args.get(p.name, UNKNOWN if p.default is p.required else p.default) for p in self.params}
+
+    def check(self, inputs: Sequence[Arg], outputs: Sequence[Tensor]) -> Checked:
+        """Test everything the table says of an operation; raises `OpError` on what is certainly wrong."""
+        return self.check_placed(self.place(inputs, outputs), outputs)
+
+    def check_placed(self, placed: Placed, outputs: Sequence[Tensor]) -> Checked:
+        """The same, of operands that have their names already."""
+        level, deferred = max(placed.form.since, self._types(placed, outputs)), list[str]()
+        level = max(level, self._run(_limits(placed), deferred))
+        args = self.canonical(placed)
+        scope = args | {"out": outputs[0] if outputs else None}
+        rules = (Test(r.text, r.until, partial(r.test, scope)) for r in self.rules)
+        level = max(level, self._run(rules, deferred))
+        inferred = self.infer(args, len(outputs))
+        level = max(level, self._outputs(inferred, outputs))
+        return Checked(placed, args, level, inferred, tuple(deferred))
+
+    def _run(self, tests: Iterable[Test], deferred: list[str]) -> int:
+        """The level that the limits broken here take; those undecided go to `deferred`."""
+        level = 0
+        for test in tests:
+            try:
+                if test.holds():
+                    continue
+            except Undecided:
+                deferred.append(test.text)
+                continue
+            except MEANINGLESS:
+                pass                             # a question that makes no sense here is a rule broken
+            if test.until is None:
+                raise OpError(self.name, test.text, test.operand)
+            level = max(level, test.until)
+        return level
+
+    def infer(self, args: Args, count: int) -> tuple[Tensor, ...]:
+        """The outputs; of `count` of them just the types where even the ranks are undecided."""
+        try:
+            found = self.forms[0].call(args)
+        except Undecided:
+            return self._typed(args, count)
+        except MEANINGLESS as error:
+            raise OpError(self.name, f"no output follows from its arguments ({error})") from error
+        outs = found if isinstance(found, tuple | list) else (found,)
+        return tuple(Tensor(t.type, t.dims, t.quant) for t in outs if t is not None)    # `return x` is not x's value
+
+    def _typed(self, args: Args, count: int) -> tuple[Tensor, ...]:
+        """The outputs by the types the signature returns, of unknown rank."""
+        key = self.forms[0].key(args)
+        to = next((args[p.name] for p in self.params if p.kind.output == "type"), None)
+        outs = self.returns * count if self.returns[0].variadic else self.returns[:count or None]
+        types = (to if p.kind.output else next(iter(p.kind.allowed(key, self.types))) for p in outs)
+        return tuple(Tensor(t, None) for t in types if t is not None)
+
+    def _types(self, placed: Placed, outputs: Sequence[Tensor]) -> int:
+        """The first level that takes these operand types and this many operands."""
+        key = next((a.type for p, a in _listed(placed, outputs) if p.kind.is_key and a is not None), None)
+        level = min(self.types.values())
+        if key is not None and key not in self.types:
+            raise OpError(self.name, f"{key.name} is not accepted: {_names(self.types)}")
+        for i, (p, arg) in enumerate(_listed(placed, outputs)):
+            if arg is None:
+                continue
+            allowed = p.kind.allowed(key, self.types)
+            if arg.type not in allowed:
+                raise OpError(self.name, f"{p.name} is {arg.type.name}, not {_names(allowed)}", i)
+            if not (isinstance(arg, Scalar) and p.is_default(arg.value)):   # NNAPI drops a tail of defaults
+                level = max(level, p.since, allowed[arg.type])
+        return level
+
+    def _outputs(self, inferred: tuple[Tensor, ...], declared: Sequence[Tensor]) -> int:
+        """The level the number of outputs takes; the declared outputs must agree with the inferred."""
+        late = [p.since for p in self.returns if p.since]
+        counts = {len(inferred), len(inferred) - len(late)}
+        if declared and len(declared) not in counts:
+            raise OpError(self.name, f"has {sorted(counts)} outputs, not {len(declared)}")
+        for i, (want, got) in enumerate(zip(inferred, declared, strict=False)):
+            expected = replace(want, type=got.type, quant=None) if self.host else want
+            if not expected.agrees(got):
+                raise OpError(self.name, f"output {i} is {describe(want)}, not {describe(got)}")
+        return max(late, default=0) if len(declared) == len(inferred) else 0
+
+
+def _argument(p: Param, slots: Slots, outputs: Sequence[Tensor]) -> Any:
+    if p.kind.output:
+        return len(outputs) if p.kind.output == "count" else outputs[0].type if outputs else None
+    value = slots.get(p.name, p.default)
+    if isinstance(value, Tensor) and value.dims is None and not p.optional:
+        return replace(value, dims=next(((UNKNOWN,) * m.rank for m in p.limits if m.rank), None))
+    return value.value if isinstance(value, Scalar) else value
+
+
+def _listed(placed: Placed, outputs: Sequence[Tensor] = ()) -> Iterator[tuple[Param, Any]]:
+    """Every listed operand with its parameter; also the output whose type a parameter stands for."""
+    for p in placed.form.params:
+        if p.name in placed.slots:
+            slot = placed.slots[p.name]
+            yield from ((p, arg) for arg in (slot if p.variadic else (slot,)))
+        elif p.kind.output == "type" and outputs:
+            yield p, outputs[0]
+
+
+def _limits(placed: Placed) -> Iterator[Test]:
+    """The limits on single operands, but not on one that may still be left out."""
+    for i, (p, arg) in enumerate(_listed(placed)):
+        value = arg.value if isinstance(arg, Scalar) else arg
+        if value is not None and not (p.optional and value.omittable):
+            yield from (Test(f"{p.name} {m.text}", m.until, partial(m.holds, value), i) for m in p.limits)
+
+
+def _returns(fn: Callable[..., Any], names: Sequence[str]) -> tuple[Param, ...]:
+    """The outputs a return annotation lists."""
+    hint = get_type_hints(fn, include_extras=True)["return"]
+    hints = get_args(hint) if get_origin(hint) in (tuple, list) else (hint,)
+    many = get_origin(hint) is list
+    return tuple(Param.of(name, h, Param.required, many) for name, h in zip(names, hints, strict=True))
+
+
+def _names(types: Levels) -> str:
+    return ", ".join(t.name for t in types)
+
+
+def describe(t: Tensor) -> str:
+    return f"{t.type.name}{'[?]' if t.dims is None else list(t.dims)} {t.quant or ''}".rstrip()
+
+
+OPS: dict[str, OpDef] = {}
+
+
+def op(types: Levels, *rules: Rule, outs: Sequence[str] = ("out",)) -> Callable[[Callable[..., Any]], OpDef]:
+    """Declare an NNAPI, EX or DENSIFY operation: the function's name is its code's.
+
+    `types`: the types of `T`, each with the first level that takes it.
+    """
+    return lambda fn: _declare(fn, _code(fn.__name__), types, rules, outs)
+
+
+def composite(types: Levels, *rules: Rule, outs: Sequence[str] = ("out",)) -> Callable[[Callable[..., Any]], OpDef]:
+    """Declare an operation without a code, which lowering expands."""
+    return lambda fn: _declare(fn, None, types, rules, outs)
+
+
+def host(number: int, types: Levels, *rules: Rule, outs: Sequence[str] = ("out",)
+         ) -> Callable[[Callable[..., Any]], OpDef]:
+    """Declare an operation of the extension org.nnx_convert.host, by its number there."""
+    return lambda fn: _declare(fn, HOST_CODES | number, types, rules, outs)
+
+
+def twin(name: str, of: OpDef, types: Levels, *rules: Rule) -> OpDef:
+    """An operation with another's signature and meaning, but its own code, types and rules."""
+    return _add(replace(of, name=name, code=_code(name), types=types, rules=(*of.rules, *rules),
+                        forms=list(of.forms), twin_of=of))
+
+
+def _code(name: str) -> int:
+    return OperationCodeEx[name] if name in OperationCodeEx.__members__ else OperationCode[name]
+
+
+def _declare(fn: Callable[..., Any], code: int | None, types: Levels, rules: tuple[Rule, ...],
+             outs: Sequence[str]) -> OpDef:
+    return _add(OpDef(fn.__name__, code, types, rules, [Form.of(fn)], _returns(fn, outs)))
+
+
+def _add(new: OpDef) -> OpDef:
+    if new.name in OPS or new.code is not None and any(o.code == new.code for o in OPS.values()):
+        raise ValueError(f"{new.name} ({new.code}) is declared twice")
+    names = {"out", *new.forms[0].names}
+    if wrong := [r.text for r in new.rules if not names.issuperset(r.names)]:
+        raise TypeError(f"{new.name} has no such arguments: {wrong}")
+    return OPS.setdefault(new.name, new)

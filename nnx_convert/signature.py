@@ -1,0 +1,207 @@
+"""What a function's signature says as an operand list: kinds, limits, parameters, operand orders.
+
+An annotation is a Python type with metadata: a `Kind` (the operand's types), any number of `Must`
+(limits on this operand alone), `Since` (the level from which it may be listed), `Joined`. In the
+signature, `| None` lets NO_VALUE stand in the operand's place, a default lets it be left off the end,
+`*xs` takes any number of operands, and a NamedTuple stands for its fields in order.
+"""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from .types import Arg, Scalar, Type, Unknown, known
+
+Levels = Mapping[Type, int]      # operand type -> first feature level that takes it
+Slots = dict[str, Any]           # parameter name -> Arg, or a tuple of them where it is variadic
+Args = dict[str, Any]            # argument name -> tensor, number, signature, None, or a record of these
+
+
+@dataclass(frozen=True, eq=False)      # by identity: `X | None` hashes an annotation's metadata
+class Kind:
+    """The types an operand may have. `KEY` is the operand whose type picks the row of the op's table."""
+
+    levels: Levels = field(default_factory=dict)
+    by_key: Mapping[Type, Levels] = field(default_factory=dict)
+    is_key: bool = False
+    name: str = ""               # what the documentation calls a kind that depends on the key
+    output: str = ""             # "type" or "count": not an input, but read off the output operands
+
+    def allowed(self, key: Type | None, table: Levels) -> Levels:
+        if self.is_key:
+            return {key: table[key]} if key is not None and key in table else table
+        return self.by_key.get(key, self.levels) if key is not None else self.levels
+
+    def groups(self, table: Levels) -> frozenset[str]:
+        rows = (self.levels, *self.by_key.values(), table if self.is_key else {})
+        return frozenset(t.group for row in rows for t in row)
+
+
+@dataclass(frozen=True)
+class Since:
+    """The operand may be listed from this feature level on."""
+
+    level: int
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The operand is listed exactly when the one before it is."""
+
+
+@dataclass(frozen=True)
+class Must:
+    """A limit on one operand; read `text` after its name. Below level `until` only, if that is given."""
+
+    text: str
+    holds: Callable[[Any], bool]
+    until: int | None = None
+    rank: int | None = None      # what the limit says of a tensor whose rank is not known
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter of a form, as its signature declares it."""
+
+    name: str
+    kind: Kind
+    limits: tuple[Must, ...]
+    since: int
+    default: Any                 # `Param.required` when it must be listed
+    optional: bool               # NO_VALUE may stand in its place
+    variadic: bool
+    joined: bool                 # listed exactly when the parameter before it is
+    record: str = ""             # the argument that holds it as a field, where one does
+    field: str = ""
+
+    required = inspect.Parameter.empty
+
+    @classmethod
+    def of(cls, name: str, hint: Any, default: Any, variadic: bool = False) -> Param:
+        optional = get_origin(hint) is Union or type(hint).__name__ == "UnionType"
+        if optional:
+            hint = next(h for h in get_args(hint) if h is not type(None))
+        notes = getattr(hint, "__metadata__", ())
+        kind = next((n for n in notes if isinstance(n, Kind)), None)
+        if kind is None:
+            raise TypeError(f"parameter {name} has no operand kind")
+        since = max((n.level for n in notes if isinstance(n, Since)), default=0)
+        limits = tuple(n for n in notes if isinstance(n, Must))
+        joined = any(isinstance(n, Joined) for n in notes)
+        return cls(name, kind, limits, since, default, optional, variadic, joined)
+
+    @classmethod
+    def fields(cls, name: str, record: type) -> Iterator[Param]:
+        """The parameters a record (a NamedTuple) stands for: its fields, in order."""
+        defaults = getattr(record, "_field_defaults", {})
+        for field_, hint in get_type_hints(record, include_extras=True).items():
+            param = cls.of(f"{name}_{field_}", hint, defaults.get(field_, cls.required))
+            yield replace(param, record=name, field=field_)
+
+    def value(self, args: Args) -> Any:
+        return getattr(args[self.record], self.field) if self.record else args[self.name]
+
+    def fits(self, arg: Arg, table: Levels) -> bool:
+        if arg is None:
+            return self.optional
+        return arg.type.group in self.kind.groups(table)
+
+    def is_default(self, value: Any) -> bool:
+        """Whether the value says what leaving the operand out would say."""
+        return value is self.default or known(value) and value == self.default
+
+    def operand(self, value: Any, key: Type | None, table: Levels) -> Any:
+        """The operand for an argument: a number gets the scalar type this parameter has beside the key."""
+        if isinstance(value, int | float | Unknown):
+            return Scalar(next(iter(self.kind.allowed(key, table))), value)
+        return value
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """One operand order. The canonical form's function infers; any other returns canonical arguments."""
+
+    name: str
+    fn: Callable[..., Any]
+    params: tuple[Param, ...]
+    records: Mapping[str, Callable[..., Any]]    # arguments that stand for several operands
+    since: int = 0
+
+    @classmethod
+    def of(cls, fn: Callable[..., Any], since: int = 0) -> Form:
+        hints = get_type_hints(fn, include_extras=True)
+        records = {name: h for name, h in hints.items() if hasattr(h, "_field_defaults") and name != "return"}
+        params: list[Param] = []
+        for p in inspect.signature(fn).parameters.values():
+            if p.name in records:
+                params += Param.fields(p.name, records[p.name])
+            else:
+                params.append(Param.of(p.name, hints[p.name], p.default, p.kind is p.VAR_POSITIONAL))
+        return cls(fn.__name__, fn, tuple(params), records, since)
+
+    @cached_property
+    def inputs(self) -> tuple[Param, ...]:
+        return tuple(p for p in self.params if not p.kind.output)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the function's arguments."""
+        return tuple(dict.fromkeys(p.record or p.name for p in self.params))
+
+    def counts(self, given: int) -> list[int]:
+        """The numbers of inputs this form takes; a variadic one takes any, so also `given`."""
+        least = sum(p.default is p.required and not p.variadic for p in self.inputs)
+        most = len(self.inputs)
+        if any(p.variadic for p in self.inputs):
+            return [n for n in (given,) if n >= least]
+        return [n for n in range(least, most + 1) if n == most or not self.inputs[n].joined]
+
+    def place(self, operands: Sequence[Arg], table: Levels) -> Slots | str:
+        """The operands by parameter name, or why this form does not take them."""
+        if len(operands) not in self.counts(len(operands)):
+            return f"{self.name} takes {self.counts(0) or 'more'} inputs, not {len(operands)}"
+        star = next((i for i, p in enumerate(self.inputs) if p.variadic), None)
+        packed: list[Any] = list(operands)
+        if star is not None:
+            end = star + len(operands) - (len(self.inputs) - 1)
+            packed[star:end] = [tuple(operands[star:end])]
+        slots = dict(zip((p.name for p in self.inputs), packed, strict=False))
+        for p in self.inputs[:len(packed)]:
+            for arg in slots[p.name] if p.variadic else (slots[p.name],):
+                if arg is None and not p.optional:
+                    return f"{p.name} is required and holds NO_VALUE"
+                if not p.fits(arg, table):
+                    return f"{self.name} takes {'/'.join(sorted(p.kind.groups(table)))} as {p.name}"
+        return slots
+
+    def operands(self, args: Args, table: Levels) -> list[Any]:
+        """Arguments by name -> operands by position, a tail of defaults left out: undoes `place`."""
+        key, listed = self.key(args), list(self.inputs)
+        while listed and not listed[-1].variadic and listed[-1].is_default(listed[-1].value(args)):
+            listed.pop()
+        while len(listed) < len(self.inputs) and self.inputs[len(listed)].joined:
+            listed.append(self.inputs[len(listed)])
+        return [p.operand(v, key, table) for p in listed
+                for v in (p.value(args) if p.variadic else (p.value(args),))]
+
+    def key(self, args: Args) -> Type | None:
+        """The type that picks the row of the op's table."""
+        values = (v for p in self.params if p.kind.is_key for v in (p.value(args) if p.variadic else (p.value(args),)))
+        first = next((v for v in values if v is not None), None)
+        return first if isinstance(first, Type) else getattr(first, "type", None)
+
+    def gather(self, values: Args) -> Args:
+        """Values by parameter -> the function's arguments, with the records put together."""
+        return {p.name: values[p.name] for p in self.params if not p.record} | {
+            name: record(**{p.field: values[p.name] for p in self.params if p.record == name})
+            for name, record in self.records.items()}
+
+    def call(self, args: Args) -> Any:
+        """The function applied to arguments by name, variadic ones spread."""
+        star = next((i for i, p in enumerate(self.params) if p.variadic), -1)
+        head = [v for p in self.params[:star + 1] for v in (args[p.name] if p.variadic else (args[p.name],))]
+        spread = {p.name for p in self.params[:star + 1]}
+        return self.fn(*head, **{name: value for name, value in args.items() if name not in spread})

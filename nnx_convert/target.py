@@ -1,0 +1,60 @@
+"""What a device takes."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .codes import FeatureLevel, OperationCodeEx
+from .errors import UsageError
+from .schema import Checked, OpDef, OpError
+
+EX_CODES = frozenset(int(c) for c in OperationCodeEx)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A feature level, and what a device has beside it.
+
+    `level`: 27 to 31, or an updatable level as 6, 7, 8 (also 1000006 and so on). `ex`: NNAPI-EX is there.
+    `experimental`: DENSIFY is. `sparse`: keep sparse constants compressed where the target takes DENSIFY, or
+    fold them to dense ones. Raises `UsageError` on a level that does not exist.
+    """
+
+    level: int = 30
+    ex: bool = True
+    experimental: bool = True
+    sparse: Literal["keep", "fold"] = "keep"
+
+    def __post_init__(self) -> None:
+        level = self.level + 1_000_000 if 6 <= self.level <= 8 else int(self.level)
+        levels = [int(v) for v in FeatureLevel if v is not FeatureLevel.EXPERIMENTAL]
+        if level not in levels:
+            raise UsageError(f"there is no feature level {self.level}: 27 to 31, or 6 to 8")
+        if self.sparse not in ("keep", "fold"):
+            raise UsageError(f"sparse is 'keep' or 'fold', not {self.sparse!r}")
+        object.__setattr__(self, "level", level)
+
+    def has(self, op: OpDef) -> bool:
+        """Whether there is such an operation at all."""
+        return op.code is not None and (op.code not in EX_CODES or self.ex)
+
+    def fault(self, op: OpDef, verdict: Checked | OpError) -> str:
+        """Why the target does not take an operation, in the table's words; empty when it does."""
+        if op.host:
+            return ""
+        if not self.has(op):
+            return f"{op.name} is {'a composite' if op.code is None else 'of NNAPI-EX'}"
+        if isinstance(verdict, OpError):
+            return str(verdict)
+        if verdict.level == FeatureLevel.EXPERIMENTAL:
+            return "" if self.experimental else f"{op.name} is experimental"
+        return f"{op.name} takes level {level_name(verdict.level)}" if verdict.level > self.level else ""
+
+    def __str__(self) -> str:
+        extras = [n for n, there in (("EX", self.ex), ("DENSIFY", self.experimental)) if there]
+        return " + ".join([f"level {level_name(self.level)}", *extras])
+
+
+def level_name(level: int) -> str:
+    """A feature level as people say it: 30, 6, experimental."""
+    return "experimental" if level == FeatureLevel.EXPERIMENTAL else str(level - 1_000_000 if level > 1_000_000 else level)

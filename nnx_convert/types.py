@@ -1,0 +1,205 @@
+"""Operand types as NNAPI numbers them, and what is known of a value before it is computed."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeGuard, cast
+
+import numpy as np
+
+from .codes import OperandCode
+
+#: The short name inside the package.
+Type = OperandCode
+
+F32, F16, I32, B8 = Type.TENSOR_FLOAT32, Type.TENSOR_FLOAT16, Type.TENSOR_INT32, Type.TENSOR_BOOL8
+Q8, Q8S = Type.TENSOR_QUANT8_ASYMM, Type.TENSOR_QUANT8_ASYMM_SIGNED
+QS, QPC = Type.TENSOR_QUANT8_SYMM, Type.TENSOR_QUANT8_SYMM_PER_CHANNEL
+Q16A, Q16S = Type.TENSOR_QUANT16_ASYMM, Type.TENSOR_QUANT16_SYMM
+I64, F64, I16 = Type.TENSOR_INT64, Type.TENSOR_FLOAT64, Type.TENSOR_INT16
+U32, C64 = Type.TENSOR_UINT32, Type.TENSOR_COMPLEX64
+HOST_TYPES = (I64, F64, I16, U32, C64)
+TENSORS = (F32, F16, I32, B8, Q8, Q8S, QS, QPC, Q16A, Q16S)
+
+#: Zero points a quantised type may have.
+ZERO_POINTS = {Q8: range(256), Q8S: range(-128, 128), Q16A: range(65536), QS: range(1), Q16S: range(1)}
+
+
+class Undecided(Exception):
+    """The answer depends on a dimension or a value that only execution knows."""
+
+
+class Unknown:
+    """A number only execution knows. It absorbs arithmetic and refuses to be a truth value.
+
+    So inference and rules are written as if everything were known: an unknown size flows through
+    the formula, and a question about it raises `Undecided`, which whoever asked turns into
+    "unknown" (inference) or "check again at run time" (rules).
+    """
+
+    def _absorb(self, *_: object) -> Unknown:
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _absorb
+    __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _absorb
+    __mod__ = __rmod__ = __neg__ = __abs__ = __and__ = __rshift__ = _absorb
+    __lt__ = __le__ = __gt__ = __ge__ = _absorb
+    __eq__ = __ne__ = _absorb  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise Undecided
+
+    __index__ = __int__ = __float__ = __hash__ = __bool__      # so min, range, sets and dicts ask, too
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+#: To the type checker an unknown number is a number; that is the point of it.
+UNKNOWN: int = cast(int, Unknown())
+Shape = tuple[int, ...]
+
+
+def known(value: object) -> bool:
+    return value is not UNKNOWN
+
+
+def maybe(compute: Callable[..., int], *args: Any) -> int:
+    """The number, or UNKNOWN where computing it meets an undecided question."""
+    try:
+        return compute(*args)
+    except Undecided:
+        return UNKNOWN
+
+
+@dataclass(frozen=True)
+class Quant:
+    """real = scale * (q - zero)."""
+
+    scale: float
+    zero: int = 0
+
+
+@dataclass(frozen=True)
+class ChannelQuant:
+    """real = scales[c] * q, c running along `axis`."""
+
+    scales: tuple[float, ...]
+    axis: int
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What is known of a tensor: type, dimensions, quantisation, and its value when it is constant.
+
+    `dims` is None when not even the rank is known. `quant` is None on a type without one and, in an
+    inferred output, where the operation leaves the choice to the output operand. `omittable`: a model
+    input, which the caller may leave out at run time where an operation allows that; see `given`.
+    """
+
+    type: Type
+    dims: Shape | None
+    quant: Quant | ChannelQuant | None = None
+    data: np.ndarray | None = field(default=None, compare=False, repr=False)
+    omittable: bool = field(default=False, compare=False, repr=False)
+
+    @property
+    def shape(self) -> Shape:
+        if self.dims is None:
+            raise Undecided
+        return self.dims
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return product(self.shape)
+
+    @property
+    def scale(self) -> float:
+        return self.quant.scale if isinstance(self.quant, Quant) else 0.0
+
+    def like(self, shape: Shape) -> Tensor:
+        """Same type and quantisation, another shape."""
+        return Tensor(self.type, shape, self.quant)
+
+    def free(self, shape: Shape) -> Tensor:
+        """Same type, another shape; the output operand chooses its quantisation."""
+        return Tensor(self.type, shape)
+
+    def ints(self) -> tuple[int, ...]:
+        """The elements of an index tensor, flattened; each UNKNOWN where it is not constant."""
+        if self.data is None:
+            return (UNKNOWN,) * int(self.size)
+        return tuple(int(v) for v in self.data.reshape(-1))
+
+    def agrees(self, other: Tensor) -> bool:
+        """Whether both can describe one value: unknown dimensions and a free quantisation fit all."""
+        if self.type != other.type:
+            return False
+        if self.quant and other.quant and self.quant != other.quant:
+            return False
+        if self.dims is None or other.dims is None:
+            return True
+        return len(self.dims) == len(other.dims) and all(
+            a == b for a, b in zip(self.dims, other.dims, strict=True) if known(a) and known(b))
+
+
+@dataclass(frozen=True)
+class Port:
+    """A model input or output as its user sees it: the name, NumPy type, shape and grid of the source file.
+
+    None stands for a size that only the caller knows, and for a shape of which not even the rank is known.
+    A `state` is written by one run and read by the next: an input and an output of the same name.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...] | None
+    quant: Quant | ChannelQuant | None = None
+    state: bool = False
+
+
+@dataclass(frozen=True)
+class Rim:
+    """The ports of a model, in order: those of the source file, then the states."""
+
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A scalar operand; its value is UNKNOWN when it is computed at run time."""
+
+    type: Type
+    value: Any
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A subgraph as its caller sees it."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    type: Type = Type.MODEL
+
+
+def given(operand: Tensor | None) -> TypeGuard[Tensor]:
+    """Whether an optional operand is there; undecided while its caller may still leave it out."""
+    if operand is not None and operand.omittable:
+        raise Undecided
+    return operand is not None
+
+
+#: What an operand position holds; None is NNAPI's NO_VALUE.
+Arg = Tensor | Scalar | Signature | None
+
+
+def product(shape: Shape) -> int:
+    total = 1
+    for n in shape:
+        total = total * n
+    return total
