@@ -39,7 +39,10 @@ class At:
 
 @dataclass(frozen=True, eq=False)
 class Sparse:
-    """A constant kept compressed, as DENSIFY takes it: levels in traversal order."""
+    """A constant kept compressed, as DENSIFY takes it: levels in traversal order.
+
+    `implicit` is the stored form (not the real value) of every element that is not there: 0 in a TFLite file.
+    """
 
     data: np.ndarray
     order: tuple[int, ...]
@@ -47,6 +50,7 @@ class Sparse:
     formats: tuple[int, ...]
     sizes: tuple[int, ...]
     pairs: tuple[np.ndarray | None, ...]
+    implicit: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +136,7 @@ class Graph:
     inputs: Values
     outputs: Values
     nodes: tuple[Node, ...]
-    rim: Rim = Rim()
+    rim: Rim = field(default_factory=Rim)
 
     @cached_property
     def producer(self) -> Mapping[Value, Node]:

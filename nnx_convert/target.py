@@ -57,4 +57,6 @@ class Target:
 
 def level_name(level: int) -> str:
     """A feature level as people say it: 30, 6, experimental."""
-    return "experimental" if level == FeatureLevel.EXPERIMENTAL else str(level - 1_000_000 if level > 1_000_000 else level)
+    if level == FeatureLevel.EXPERIMENTAL:
+        return "experimental"
+    return str(level - 1_000_000 if level > 1_000_000 else level)

@@ -3,14 +3,15 @@ from __future__ import annotations
 
 from ..graph import Build, Graph, Value
 from ..ops.shape import RESHAPE
+from ..target import Target
+from .densify import densifying
 from .expand import EXPAND
-from .fold import Evaluate, densifying, folding
+from .fold import folding
 from .fuse import FUSE
 from .host import HOST
 from .legalize import LEGALIZE, MASKS, PREFER_EX
 from .retype import unsigned
-from .rewrite import Event, Pass, prune, throughout
-from ..target import Target
+from .rewrite import Evaluate, Event, Pass, prune, throughout
 
 
 def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:

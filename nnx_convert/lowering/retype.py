@@ -62,7 +62,8 @@ class _Shift:
         if isinstance(v, Graph) or v not in self.values and v.type != Q8S:
             return v
         if v not in self.values:
-            self.values[v] = Value(v.name, shifted(v.tensor), v.sparse and replace(v.sparse, data=_up(v.sparse.data)))
+            sparse = v.sparse and replace(v.sparse, data=_up(v.sparse.data), implicit=v.sparse.implicit + 128)
+            self.values[v] = Value(v.name, shifted(v.tensor), sparse)
         return self.values[v]
 
 

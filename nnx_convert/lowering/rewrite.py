@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from ..graph import At, Build, Graph, GraphError, Node, Value, Values, merge
 from ..schema import OpDef, OpError, describe
-from ..types import Tensor
 from ..target import Target
+from ..types import Tensor
 
 #: How deep replacements of replacements may go before rules must be going in circles.
 DEEPEST = 16
@@ -41,6 +43,8 @@ class Event:
         return f"{self.at}: {self.rule} {'on' if self.did else 'refused'} {self.op}{self.why and ': ' + self.why}"
 
 
+#: (node, constant operands by position) -> arrays, or None where there is no kernel.
+Evaluate = Callable[[Node, Sequence["np.ndarray[Any, Any] | float | None"]], "Sequence[np.ndarray[Any, Any]] | None"]
 Pass = Callable[[Graph, Target, list[Event]], Graph]
 Result = Value | Sequence[Value] | Refusal | None
 RuleFn = Callable[["Rewriter", Node], Result]
