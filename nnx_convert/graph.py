@@ -63,14 +63,17 @@ class Value:
 
     @property
     def type(self) -> Type:
+        """The operand type."""
         return self.tensor.type
 
     @property
     def shape(self) -> Shape:
+        """The dimensions; raises `Undecided` where the rank is not known."""
         return self.tensor.shape
 
     @property
     def constant(self) -> bool:
+        """Whether its value is known before a run."""
         return self.tensor.data is not None or self.sparse is not None
 
     @property
@@ -104,10 +107,12 @@ class Node:
 
     @cached_property
     def inputs(self) -> Values:
+        """The values it reads, in operand order, constants included."""
         return tuple(a for a in self.operands if isinstance(a, Value))
 
     @cached_property
     def graphs(self) -> tuple[Graph, ...]:
+        """The subgraphs it calls, in operand order."""
         return tuple(a for a in self.operands if isinstance(a, Graph))
 
     @cached_property
@@ -140,6 +145,7 @@ class Graph:
 
     @cached_property
     def producer(self) -> Mapping[Value, Node]:
+        """The node that writes each value that one writes."""
         return {v: n for n in self.nodes for v in n.outputs}
 
     @cached_property
@@ -152,6 +158,7 @@ class Graph:
 
     @cached_property
     def signature(self) -> Signature:
+        """What an IF or a WHILE is told of it."""
         return Signature(tuple(v.tensor for v in self.inputs), tuple(v.tensor for v in self.outputs))
 
     def walk(self) -> Iterator[Node]:
@@ -297,6 +304,7 @@ class Build:
         return became
 
     def finish(self, inputs: Values, outputs: Values, rim: Rim) -> Graph:
+        """The graph of these nodes, verified; `rim` is how a user sees inputs and outputs."""
         return Graph(self.name, inputs, outputs, tuple(self.nodes), rim).verify()
 
 

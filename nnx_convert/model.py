@@ -110,11 +110,11 @@ class Model:
 
     def save(self, path: str | Path) -> None:
         """Write the model as a .nnx file, whole or not at all; the same model gives the same bytes."""
-        from .artifact import save  # noqa: PLC0415  (the artifact stands above the model)
+        from .artifact import save
         save(self, path)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from .artifact import from_bytes, to_bytes  # noqa: PLC0415  (a pickle is an artifact)
+        from .artifact import from_bytes, to_bytes
         return from_bytes, (to_bytes(self),)
 
 

@@ -53,9 +53,11 @@ class Rule:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
+        """The arguments' names."""
         return self.of or tuple(inspect.signature(self.holds).parameters)
 
     def test(self, scope: Args) -> bool:
+        """Whether it holds; raises `Undecided` where an unknown number decides."""
         if "out" in self.names and scope["out"] is None:
             raise Undecided
         return self.holds(*(scope[n] for n in self.names))
@@ -104,6 +106,7 @@ class OpDef:
 
     @property
     def params(self) -> tuple[Param, ...]:
+        """The parameters of the canonical form."""
         return self.forms[0].params
 
     @property
@@ -113,6 +116,7 @@ class OpDef:
 
     @property
     def doc(self) -> str:
+        """The formula: one line."""
         return inspect.getdoc(self.forms[0].fn) or ""
 
     def form(self, since: int) -> Callable[[Callable[..., Args]], Callable[..., Args]]:
@@ -263,6 +267,7 @@ def _names(types: Levels) -> str:
 
 
 def describe(t: Tensor) -> str:
+    """A tensor in words, for messages."""
     return f"{t.type.name}{'[?]' if t.dims is None else list(t.dims)} {t.quant or ''}".rstrip()
 
 

@@ -31,11 +31,13 @@ class Kind:
     output: str = ""             # "type" or "count": not an input, but read off the output operands
 
     def allowed(self, key: Type | None, table: Levels) -> Levels:
+        """The types the operand may have beside a key, each with its first level."""
         if self.is_key:
             return {key: table[key]} if key is not None and key in table else table
         return self.by_key.get(key, self.levels) if key is not None else self.levels
 
     def groups(self, table: Levels) -> frozenset[str]:
+        """The groups (tensor, int, ...) these types are of: what tells operand orders apart."""
         rows = (self.levels, *self.by_key.values(), table if self.is_key else {})
         return frozenset(t.group for row in rows for t in row)
 
@@ -81,6 +83,7 @@ class Param:
 
     @classmethod
     def of(cls, name: str, hint: Any, default: Any, variadic: bool = False) -> Param:
+        """The parameter an annotation and a default declare; raises `TypeError` on one without a kind."""
         optional = get_origin(hint) is Union or type(hint).__name__ == "UnionType"
         if optional:
             hint = next(h for h in get_args(hint) if h is not type(None))
@@ -102,9 +105,11 @@ class Param:
             yield replace(param, record=name, field=field_)
 
     def value(self, args: Args) -> Any:
+        """Its value among a function's arguments."""
         return getattr(args[self.record], self.field) if self.record else args[self.name]
 
     def fits(self, arg: Arg, table: Levels) -> bool:
+        """Whether an operand of this group may stand here."""
         if arg is None:
             return self.optional
         return arg.type.group in self.kind.groups(table)
@@ -132,6 +137,7 @@ class Form:
 
     @classmethod
     def of(cls, fn: Callable[..., Any], since: int = 0) -> Form:
+        """The operand order a function's signature declares."""
         hints = get_type_hints(fn, include_extras=True)
         records = {name: h for name, h in hints.items() if hasattr(h, "_field_defaults") and name != "return"}
         params: list[Param] = []
@@ -144,6 +150,7 @@ class Form:
 
     @cached_property
     def inputs(self) -> tuple[Param, ...]:
+        """The parameters that are operands, not read off the outputs."""
         return tuple(p for p in self.params if not p.kind.output)
 
     @cached_property

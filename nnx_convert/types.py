@@ -61,6 +61,7 @@ Shape = tuple[int, ...]
 
 
 def known(value: object) -> bool:
+    """Whether a number is one."""
     return value is not UNKNOWN
 
 
@@ -105,20 +106,24 @@ class Tensor:
 
     @property
     def shape(self) -> Shape:
+        """The dimensions; raises `Undecided` where the rank is not known."""
         if self.dims is None:
             raise Undecided
         return self.dims
 
     @property
     def rank(self) -> int:
+        """The number of dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """The number of elements."""
         return product(self.shape)
 
     @property
     def scale(self) -> float:
+        """The scale of its quantisation; 0 without one."""
         return self.quant.scale if isinstance(self.quant, Quant) else 0.0
 
     def like(self, shape: Shape) -> Tensor:
@@ -199,6 +204,7 @@ Arg = Tensor | Scalar | Signature | None
 
 
 def product(shape: Shape) -> int:
+    """The product of sizes; 1 of none."""
     total = 1
     for n in shape:
         total = total * n

@@ -59,6 +59,7 @@ def ex_reduce(g: Rewriter, node: Node) -> Result:
 
 
 def reshaped(g: Rewriter, v: Value, node: Node) -> Value:
+    """A value in the shape of the node's first output."""
     return g(shape.RESHAPE, v, node.outputs[0].shape)
 
 

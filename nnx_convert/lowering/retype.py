@@ -68,6 +68,7 @@ class _Shift:
 
 
 def shifted(t: Tensor) -> Tensor:
+    """The tensor with its bytes moved up by 128."""
     quant = Quant(t.quant.scale, t.quant.zero + 128) if isinstance(t.quant, Quant) else None
     return replace(t, type=Q8, quant=quant, data=None if t.data is None else _up(t.data))
 

@@ -66,6 +66,7 @@ class Rules:
         return register
 
     def of(self, node: Node) -> list[RuleFn]:
+        """The rules a node is offered to, in order."""
         return self.by_op.get(node.op.name, []) + self.by_op.get("*", [])
 
     def __call__(self, graph: Graph, target: Target, trace: list[Event]) -> Graph:
@@ -93,6 +94,7 @@ class Rewriter:
         return self.build(op, *args, out=out, **named)
 
     def add(self, op: OpDef, *args: Any, outs: Sequence[Tensor | None] = (), **named: Any) -> Values:
+        """Emit an operation with several outputs; `outs` says what is known of them."""
         return self.build.add(op, *args, outs=outs, **named)
 
     def again(self, node: Node, op: OpDef, outs: Sequence[Tensor | None] = ()) -> Values:
@@ -104,6 +106,7 @@ class Rewriter:
         return node.outputs
 
     def producer(self, v: Value) -> Node | None:
+        """The node of the new graph that writes a value; None for inputs and constants."""
         return self.producers.get(v)
 
     def sole(self, v: Value) -> bool:
@@ -121,6 +124,7 @@ class Rewriter:
 
     # The driver.
     def run(self) -> Graph:
+        """Replay the graph through the rules."""
         for v in (*self.graph.inputs, *(v for n in self.graph.nodes for v in n.inputs if v.constant)):
             self.readers[v] = self.graph.uses.get(v, 0)
         for node in self.graph.nodes:

@@ -10,6 +10,7 @@ from ..types import B8, I32, UNKNOWN, Tensor, Type, known
 
 
 def agree(inner: Sequence[Tensor], outer: Sequence[Tensor]) -> bool:
+    """Whether tensors given fit tensors expected, one by one."""
     return len(inner) == len(outer) and all(a.agrees(b) for a, b in zip(inner, outer, strict=True))
 
 

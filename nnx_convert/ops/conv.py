@@ -103,6 +103,7 @@ def transpose_by_scheme(x: T4, w: Filter, b: Bias, shape: Ints1, scheme: Scheme,
 
 
 def scatter_pads(scheme: int, size: int, out: int, k: int, stride: int) -> tuple[int, int]:
+    """Head and tail cut off a scattered axis of `size` positions so that `out` are left; a tail may be negative."""
     head, _ = scheme_pads(scheme, out, k, stride)
     return head, (size - 1) * stride + k - head - out
 

@@ -79,6 +79,7 @@ def HEATMAP_MAX_KEYPOINT(heatmap: T4, rois: Rois, nchw: Bool) -> tuple[T, Boxes]
 
 
 def regions(x: Tensor, rois: Tensor, oh: int, ow: int, nchw: bool) -> tuple[int, ...]:
+    """The shape of x cut to an oh by ow image for each roi."""
     return image(rois.shape[0], oh, ow, nhwc(x, nchw)[3], nchw)
 
 

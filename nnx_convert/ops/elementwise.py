@@ -15,10 +15,12 @@ MUL_SCALE = Rule("the output scale exceeds x.scale * y.scale",
 
 
 def both(x: Tensor, y: Tensor) -> Tensor:
+    """An output of the broadcast shape, of a quantisation of its own."""
     return x.free(broadcast(x.shape, y.shape))
 
 
 def truth(x: Tensor, y: Tensor) -> Tensor:
+    """Truth values of the broadcast shape."""
     return Tensor(B8, broadcast(x.shape, y.shape))
 
 

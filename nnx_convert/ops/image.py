@@ -19,6 +19,7 @@ IMAGE = FLOAT | {Q8: 29, Q8S: 30}
 
 
 def pool(x: Tensor, pads: tuple[int, int, int, int], sw: int, sh: int, kw: int, kh: int, nchw: bool) -> Tensor:
+    """The output of a window of kw by kh moved over x; pads are left, right, top, bottom."""
     n, h, w, c = nhwc(x, nchw)
     oh, ow = window(h, kh, sh, 1, pads[2:]), window(w, kw, sw, 1, pads[:2])
     return x.like(image(n, oh, ow, c, nchw))

@@ -86,6 +86,7 @@ def cell_rules(cell: str, norm: str) -> list[Rule]:
 
 
 def batch(x: Tensor, time_major: bool) -> int:
+    """The batch size of a sequence in either layout."""
     return x.shape[1] if time_major else x.shape[0]
 
 

@@ -19,6 +19,7 @@ PadValue = Annotated[float, by_key("padding value", {
 
 
 def per_axis(name: str) -> Rule:
+    """The argument has an element for each axis of x."""
     return Rule(f"{name} has one element per axis of x", lambda x, v: v.shape == (x.rank,), of=("x", name))
 
 
@@ -66,6 +67,7 @@ def EXPAND_DIMS(x: T, axis: Int) -> T:
 
 
 def inserted(shape: Shape, axis: int, size: int) -> Shape:
+    """The shape with an axis put in."""
     axis %= len(shape) + 1
     return (*shape[:axis], size, *shape[axis:])
 
@@ -127,6 +129,7 @@ def STRIDED_SLICE(x: T1to4, begin: Ints1, end: Ints1, strides: Ints1, begin_mask
 
 
 def padded(x: Tensor, paddings: Tensor) -> Tensor:
+    """x grown by amounts [rank, 2] at the ends of its axes."""
     amounts = paddings.ints()
     sides = zip(x.shape, amounts[0::2], amounts[1::2], strict=True)
     return x.like(tuple(n + head + tail for n, head, tail in sides))
