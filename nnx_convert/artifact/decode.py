@@ -1,0 +1,239 @@
+"""The header and the data of a .nnx file as a model, built again through `ModelBuilder`.
+
+Everything is tested before it is used: what the builder and the table test, they do; here are the types of the
+JSON values, the references, the sizes. Raises `ArtifactError`.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..builder import ModelBuilder
+from ..codes import OperandCode
+from ..errors import ArtifactError, ModelError
+from ..model import Model, Operand
+from ..ops.host import op_of
+from ..schema import HOST_CODES, OpDef
+from ..types import ChannelQuant, Port, Quant, Rim
+from .container import ALIGN, Buffer, unpack
+from .encode import EXTENSION
+
+#: How deep subgraphs may be nested, and how many dimensions NumPy counts.
+DEEPEST, MOST_DIMS = 16, 64
+LARGEST = 1 << 63
+#: The NumPy types a port may have.
+PORT_TYPES = frozenset(("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+                        "float16", "float32", "float64", "complex64"))
+
+Item = TypeVar("Item")
+Fields = dict[str, Any]
+
+
+def decode(data: Buffer) -> Model:
+    """The main model; its constants are views of `data`."""
+    header, tail = unpack(data)
+    file = _File(header, tail)
+    for entry in _list(header, "models", _fields):
+        file.models.append(file.model(entry))
+    _need(bool(file.models), "it has no model")
+    return file.models[-1].model
+
+
+def _need(condition: bool, text: str) -> None:
+    if not condition:
+        raise ArtifactError(text)
+
+
+def _fields(value: Any) -> Fields:
+    _need(isinstance(value, dict), f"its header has {value!r:.40} for an object")
+    found: Fields = value
+    return found
+
+
+def _whole(value: Any, low: int = 0, high: int = LARGEST) -> int:
+    _need(type(value) is int and low <= value < high, f"its header has {value!r:.40} for a whole number")
+    return int(value)
+
+
+def _text(value: Any) -> str:
+    _need(isinstance(value, str), f"its header has {value!r:.40} for a text")
+    return str(value)
+
+
+def _real(value: Any) -> float:
+    _need(type(value) in (int, float) and abs(value) < 1e300, f"its header has {value!r:.40} for a number")
+    return float(value)
+
+
+def _flag(value: Any) -> bool:
+    _need(isinstance(value, bool), f"its header has {value!r:.40} for a truth value")
+    return bool(value)
+
+
+def _items(value: Any, item: Callable[[Any], Item]) -> list[Item]:
+    _need(isinstance(value, list), f"its header has {value!r:.40} for a list")
+    return [item(v) for v in value]
+
+
+def _get(fields: Fields, key: str) -> Any:
+    _need(key in fields, f"its header lacks {key!r}")
+    return fields[key]
+
+
+def _list(fields: Fields, key: str, item: Callable[[Any], Item]) -> list[Item]:
+    return _items(_get(fields, key), item)
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A model, and how deep the subgraphs in it are nested."""
+
+    model: Model
+    depth: int
+
+
+@dataclass
+class _File:
+    """A checked container: its data, and the models made so far."""
+
+    header: Fields
+    tail: memoryview
+    models: list[_Done] = field(default_factory=list[_Done])
+
+    def __post_init__(self) -> None:
+        extension = _fields(_get(self.header, "extension"))
+        _need(extension.get("name") == EXTENSION, f"it uses the extension {extension.get('name')!r:.60}")
+        self.prefix = _whole(_get(extension, "prefix"), 1, 1 << 15)
+        self.host_names = _fields(_get(extension, "operations"))
+        self.places = [self.place(p) for p in _list(self.header, "blobs", lambda p: _items(p, _whole))]
+
+    def place(self, place: list[int]) -> tuple[int, int]:
+        """Offset and size of a blob inside the data."""
+        _need(len(place) == 2, "a blob has an offset and a size")
+        offset, size = place
+        _need(offset % ALIGN == 0 and offset + size <= len(self.tail), f"a blob at {offset} lies outside the data")
+        return offset, size
+
+    def model(self, entry: Fields) -> _Done:
+        """One model, through the builder."""
+        builder, depth = ModelBuilder(), 0
+        try:
+            for o in _list(entry, "operands", _fields):
+                depth = max(depth, self.operand(builder, o))
+            for operation in _list(entry, "operations", lambda v: _items(v, lambda x: x)):
+                self.operation(builder, operation)
+            builder.relax_computation_float32_to_float16(_flag(_get(entry, "relaxed")))
+            builder.identify_inputs_and_outputs(_list(entry, "inputs", _whole), _list(entry, "outputs", _whole))
+            ports = _fields(_get(entry, "ports"))
+            rim = Rim(tuple(_list(ports, "inputs", self.port)), tuple(_list(ports, "outputs", self.port)))
+            made = builder.finish(rim, tuple(_list(entry, "notes", _text)))
+        except ModelError as error:
+            raise ArtifactError(error.text, error.where) from error
+        _fit(made)
+        return _Done(made, depth)
+
+    def operand(self, builder: ModelBuilder, fields: Fields) -> int:
+        """Add an operand; returns how deep the model in it is nested."""
+        code = self.number(_get(fields, "type"))
+        dims = _list(fields, "dims", _whole)
+        _need(len(dims) <= MOST_DIMS, "an operand has too many dimensions")
+        quant = self.quant(fields)
+        plain = quant if isinstance(quant, Quant) else Quant(0.0)
+        index = builder.add_operand(code, dims, plain.scale, plain.zero)
+        if isinstance(quant, ChannelQuant):
+            builder.set_operand_symm_per_channel_quant_params(index, quant.axis, quant.scales)
+        if "no_value" in fields:
+            builder.set_operand_value(index, None)
+        elif "model" in fields:
+            inner = self.models[_whole(fields["model"], 0, len(self.models))]
+            _need(inner.depth < DEEPEST, "subgraphs are nested too deep")
+            builder.set_operand_value_from_model(index, inner.model)
+            return inner.depth + 1
+        elif "hex" in fields or "blob" in fields:
+            builder.set_operand_value(index, self.value(fields, OperandCode(code), dims))
+        return 0
+
+    def value(self, fields: Fields, type_: OperandCode, dims: list[int]) -> np.ndarray[Any, Any]:
+        """A constant of a type and a size."""
+        _need(type_ is not OperandCode.MODEL, "a model is no constant")
+        data, dtype = self.data(fields), type_.dtype
+        _need(math.prod(dims) * dtype.itemsize == len(data), f"a constant {type_.name}{dims} has {len(data)} bytes")
+        raw = np.frombuffer(data, np.uint8)
+        _need(dtype.kind != "b" or not bool((raw > 1).any()), "a truth value is neither 0 nor 1")
+        return raw.view(dtype.newbyteorder("<")).reshape(dims).astype(dtype, copy=False)
+
+    def data(self, fields: Fields) -> bytes | memoryview:
+        """The bytes of a value, from the header or from the data."""
+        if "blob" in fields:
+            offset, size = self.places[_whole(fields["blob"], 0, len(self.places))]
+            return self.tail[offset:offset + size]
+        text = _text(_get(fields, "hex"))
+        try:
+            return bytes.fromhex(text)
+        except ValueError as error:
+            raise ArtifactError(f"its header has {text!r:.40} for hexadecimal digits") from error
+
+    def quant(self, fields: Fields) -> Quant | ChannelQuant | None:
+        """The quantisation of an operand or a port."""
+        if "scales" in fields:
+            data = self.data(_fields(fields["scales"]))
+            _need(len(data) % 8 == 0, "scales have 8 bytes each")
+            scales = np.frombuffer(data, "<f8")
+            return ChannelQuant(tuple(scales.tolist()), _whole(_get(fields, "axis"), 0, MOST_DIMS))
+        if "scale" in fields:
+            return Quant(_real(fields["scale"]), _whole(_get(fields, "zero"), -LARGEST))
+        return None
+
+    def operation(self, builder: ModelBuilder, entry: list[Any]) -> None:
+        """Add an operation."""
+        _need(len(entry) == 4, "an operation has a code, inputs, outputs and an origin")
+        code, inputs, outputs, origin = entry
+        builder.add(self.op(code), _items(inputs, _whole), _items(outputs, _whole), origin=_text(origin))
+
+    def op(self, value: Any) -> OpDef:
+        """The operation of a code; a host operation must have the name it had when the file was written."""
+        code = self.number(value)
+        found = op_of(code)
+        if found is None:
+            raise ArtifactError(f"there is no operation {value}")
+        if found.host:
+            written = self.host_names.get(str(code & 0xFFFF))
+            _need(written == found.name, f"host operation {code & 0xFFFF} was {written!r:.40}, it is {found.name}")
+        return found
+
+    def number(self, value: Any) -> int:
+        """A code of this program: the file's prefix becomes the host extension's."""
+        code = _whole(value, 0, 1 << 32)
+        if code >> 16 == 0:
+            return code
+        _need(code >> 16 == self.prefix, f"code {code} is of no extension the file names")
+        return HOST_CODES | code & 0xFFFF
+
+    def port(self, value: Any) -> Port:
+        """An input or output as its user sees it."""
+        fields = _fields(value)
+        dtype, shape = _text(_get(fields, "dtype")), _get(fields, "shape")
+        _need(dtype in PORT_TYPES, f"a port of type {dtype!r:.40}")
+        sizes = None if shape is None else tuple(_items(shape, lambda n: None if n is None else _whole(n)))
+        return Port(_text(_get(fields, "name")), dtype, sizes, self.quant(fields), _flag(fields.get("state", False)))
+
+
+def _fit(model: Model) -> None:
+    """Raise `ArtifactError` where the ports are not those of the operands."""
+    for ports, operands in ((model.rim.inputs, model.inputs), (model.rim.outputs, model.outputs)):
+        _need(len(ports) == len(operands), "there is not a port for each input and output")
+        for port, i in zip(ports, operands, strict=True):
+            _need(_agree(port, model.operands[i]), f"the shape of port {port.name!r:.60} is not its operand's")
+
+
+def _agree(port: Port, operand: Operand) -> bool:
+    """Whether a port may show an operand: the same sizes where both are known; rank 0 shows one element."""
+    if port.shape is None or not operand.dims:
+        return True
+    shape = port.shape or (1,)
+    return len(shape) == len(operand.dims) and all(
+        m in (None, n) or n == 0 for m, n in zip(shape, operand.dims, strict=True))
