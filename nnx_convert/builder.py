@@ -1,6 +1,8 @@
 """`ModelBuilder`: NNAPI's model calls in Python, with its states and its errors."""
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -59,7 +61,7 @@ class ModelBuilder:
         need(not (type_.group != "tensor" and sizes), f"a {type_.name} has no dimensions")
         need(all(0 <= n < LARGEST for n in sizes), "a dimension is negative or too large")
         if type_ in ZERO_POINTS:
-            need(np.isfinite(scale) and scale > 0, f"{type_.name} needs a positive scale")
+            need(0 < scale < math.inf, f"{type_.name} needs a positive scale")
             need(zero_point in ZERO_POINTS[type_], f"zero point {zero_point} is outside {type_.name}")
         else:
             plain = scale == 0 and zero_point == 0
@@ -75,7 +77,7 @@ class ModelBuilder:
         need(o.type == QPC, f"{o.type.name} has no scales per channel")
         need(0 <= channel_dim < len(o.dims) and len(scales) == o.dims[channel_dim],
              "scales and dimension differ in length")
-        need(all(np.isfinite(s) and s > 0 for s in scales), "a scale is not positive")
+        need(all(0 < s < math.inf for s in scales), "a scale is not positive")
         self._operands[index] = replace(o, quant=ChannelQuant(tuple(float(s) for s in scales), int(channel_dim)))
 
     def set_operand_value(self, index: int, value: Any) -> None:
@@ -187,14 +189,13 @@ class ModelBuilder:
         order: list[int] = []
         ready = [n for n, waits in enumerate(missing) if not waits]
         while ready:
-            n = ready.pop(0)
+            n = heapq.heappop(ready)
             order.append(n)
             for i in self._listed[n].operation.outputs:
                 for r in readers.get(i, ()):
                     missing[r].discard(i)
                     if not missing[r]:
-                        ready.append(r)
-            ready.sort()
+                        heapq.heappush(ready, r)
         _Need()(len(order) == len(self._listed), "operations wait for each other's outputs")
         return order
 
