@@ -6,9 +6,11 @@ NeuralNetworksExperimentalFeatures.h (DENSIFY). Names are theirs less `ANEURALNE
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class OperandCode(IntEnum):
@@ -45,17 +47,24 @@ class OperandCode(IntEnum):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The NumPy type of the elements."""
-        return _DTYPES[self]
+        return _dtypes()[self]
 
 
 _GROUP = {OperandCode.FLOAT32: "float", OperandCode.FLOAT16: "float", OperandCode.INT32: "int",
           OperandCode.UINT32: "int", OperandCode.BOOL: "bool", OperandCode.MODEL: "model"}
-_DTYPES = {OperandCode[name]: np.dtype(code) for name, code in {
-    "FLOAT32": "f4", "INT32": "i4", "UINT32": "u4", "BOOL": "?", "FLOAT16": "f2", "TENSOR_FLOAT32": "f4",
-    "TENSOR_FLOAT16": "f2", "TENSOR_INT32": "i4", "TENSOR_BOOL8": "?", "TENSOR_QUANT8_ASYMM": "u1",
-    "TENSOR_QUANT8_ASYMM_SIGNED": "i1", "TENSOR_QUANT8_SYMM": "i1", "TENSOR_QUANT8_SYMM_PER_CHANNEL": "i1",
-    "TENSOR_QUANT16_ASYMM": "u2", "TENSOR_QUANT16_SYMM": "i2", "TENSOR_INT64": "i8", "TENSOR_FLOAT64": "f8",
-    "TENSOR_INT16": "i2", "TENSOR_UINT32": "u4", "TENSOR_COMPLEX64": "c8"}.items()}
+
+
+@cache
+def _dtypes() -> dict[OperandCode, np.dtype[Any]]:
+    """The NumPy type of each operand type; NumPy is imported only here, so that codes and errors cost nothing."""
+    import numpy as np
+    return {OperandCode[name]: np.dtype(code) for name, code in {
+        "FLOAT32": "f4", "INT32": "i4", "UINT32": "u4", "BOOL": "?", "FLOAT16": "f2", "TENSOR_FLOAT32": "f4",
+        "TENSOR_FLOAT16": "f2", "TENSOR_INT32": "i4", "TENSOR_BOOL8": "?", "TENSOR_QUANT8_ASYMM": "u1",
+        "TENSOR_QUANT8_ASYMM_SIGNED": "i1", "TENSOR_QUANT8_SYMM": "i1", "TENSOR_QUANT8_SYMM_PER_CHANNEL": "i1",
+        "TENSOR_QUANT16_ASYMM": "u2", "TENSOR_QUANT16_SYMM": "i2", "TENSOR_INT64": "i8", "TENSOR_FLOAT64": "f8",
+        "TENSOR_INT16": "i2", "TENSOR_UINT32": "u4", "TENSOR_COMPLEX64": "c8"}.items()}
+
 
 
 class OperationCode(IntEnum):

@@ -1,7 +1,30 @@
 """What a user can cause: every fault has a stable id, a place, the rule broken and the exit code it ends with."""
 from __future__ import annotations
 
+from enum import IntEnum
+
 from .codes import ResultCode
+
+
+class ExitCode(IntEnum):
+    """What the command ends with."""
+
+    GOOD = 0
+    DIFFERENT = 1
+    USAGE = 2
+    UNREADABLE = 3
+    UNSUPPORTED = 4
+    FAILED = 5
+
+    @property
+    def meaning(self) -> str:
+        """The code in words, for --help and the documentation."""
+        return {ExitCode.GOOD: "all went well",
+                ExitCode.DIFFERENT: "the numbers differ from those of --expect",
+                ExitCode.USAGE: "an option, an argument or an output path makes no sense",
+                ExitCode.UNREADABLE: "the file is missing, broken, or holds what has no counterpart",
+                ExitCode.UNSUPPORTED: "under --strict, the target does not take an operation",
+                ExitCode.FAILED: "the run failed, or its inputs do not fit; also a fault of the program itself"}[self]
 
 
 class NnxError(Exception):
@@ -12,7 +35,7 @@ class NnxError(Exception):
     """
 
     id = "NNX000"
-    exit_code = 5
+    exit_code = ExitCode.FAILED
 
     def __init__(self, text: str, where: str = "", hint: str = "") -> None:
         super().__init__(text, where, hint)
@@ -31,14 +54,14 @@ class FormatError(NnxError):
     """The file is not what it claims to be."""
 
     id = "NNX101"
-    exit_code = 3
+    exit_code = ExitCode.UNREADABLE
 
 
 class Unsupported(NnxError):
     """The file is in order and says something this compiler does not take."""
 
     id = "NNX102"
-    exit_code = 3
+    exit_code = ExitCode.UNREADABLE
 
 
 class ArtifactError(FormatError):
@@ -74,25 +97,23 @@ class StrictError(NnxError):
     """Under `strict`, an operation the target does not take."""
 
     id = "NNX301"
-    exit_code = 4
+    exit_code = ExitCode.UNSUPPORTED
 
 
 class InputError(NnxError):
     """Inputs of a run that do not fit the model: a name, a type, a shape, or one that is missing."""
 
     id = "NNX401"
-    exit_code = 5
 
 
 class RunError(NnxError):
     """The model cannot be compiled for these shapes, or an operation failed at run time."""
 
     id = "NNX402"
-    exit_code = 5
 
 
 class UsageError(NnxError):
     """An option or an argument that makes no sense."""
 
     id = "NNX501"
-    exit_code = 2
+    exit_code = ExitCode.USAGE
