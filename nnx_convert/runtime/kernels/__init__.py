@@ -1,2 +1,8 @@
 """THE KERNELS: one module per family of the op table, whole-array NumPy. Importing it fills `kernel.KERNELS`."""
+# ruff: noqa: F401
+from . import control
+from . import conv
 from . import elementwise
+from . import gather
+from . import shape
+from . import sparse

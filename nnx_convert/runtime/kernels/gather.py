@@ -1,0 +1,72 @@
+"""Picking rows and elements by index."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...errors import RunError
+from ...ops import ex, gather
+from ...types import Tensor
+from ..kernel import Array, Run, Site, kernel
+
+
+@kernel(gather.GATHER)
+def GATHER(site: Site, x: Tensor, axis: int, indices: Tensor) -> Run:
+    take = picked(x, axis, indices)
+
+    def run(out: Array, x: Array, indices: Array) -> None:
+        take(out, x, indices)
+    return run
+
+
+@kernel(ex.GATHER_EX)
+def GATHER_EX(site: Site, x: Tensor, indices: Tensor, axis: int) -> Run:
+    return GATHER(site, x, axis, indices)
+
+
+@kernel(gather.EMBEDDING_LOOKUP)
+def EMBEDDING_LOOKUP(site: Site, lookups: Tensor, values: Tensor) -> Run:
+    take = picked(values, 0, lookups)
+
+    def run(out: Array, lookups: Array, values: Array) -> None:
+        take(out, values, lookups)
+    return run
+
+
+def picked(x: Tensor, axis: int, indices: Tensor) -> Callable[[Array, Array, Array], None]:
+    """Takes x at the indices along axis; raises `RunError` naming an index that is not in [0, size of axis)."""
+    size = x.shape[axis]
+    constant = indices.data is not None
+    if indices.data is not None:
+        within(indices.data, size)
+
+    def take(out: Array, x: Array, indices: Array) -> None:
+        if not constant:
+            within(indices, size)
+        # Every index is known to be in bounds: clip is the mode that writes to `out` without a copy between.
+        np.take(x, indices, axis, out=out, mode="clip")
+    return take
+
+
+def within(indices: Array, size: int) -> None:
+    """Raise `RunError` where an index is not in [0, size)."""
+    if indices.size and (indices.min() < 0 or indices.max() >= size):
+        wrong = indices[(indices < 0) | (indices >= size)].flat[0]
+        raise RunError(f"index {wrong} is not in [0, {size})")
+
+
+@kernel(gather.HASHTABLE_LOOKUP)
+def HASHTABLE_LOOKUP(site: Site, lookups: Tensor, keys: Tensor, values: Tensor) -> Run:
+    last = keys.shape[0] - 1
+
+    def run(out: Array, hits: Array, lookups: Array, keys: Array, values: Array) -> None:
+        if last < 0:
+            out.fill(0)
+            hits.fill(0)
+            return
+        at = np.minimum(np.searchsorted(keys, lookups), last)
+        np.equal(keys[at], lookups, out=hits, casting="unsafe")
+        np.take(values, at, 0, out=out, mode="clip")
+        out[hits == 0] = 0
+    return run
