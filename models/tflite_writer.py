@@ -30,20 +30,22 @@ class Level:
 
 @dataclass(frozen=True)
 class Sparsity:
-    """TFLite's SparsityParameters: one level per entry of `traversal`, indices stored `index` wide.
+    """TFLite's SparsityParameters: one level per entry of `traversal`.
 
-    traversal: order of the n dimensions and the k block dimensions (n, n + 1, ...).
-    block_map: the dimension each block dimension divides. index: "int32", "uint16" or "uint8".
+    traversal: order of the n dimensions and the k block dimensions (n, n + 1, ...). block_map: the dimension each
+    block dimension divides. index: the stored type of the indices, "int32", "uint16" or "uint8"; segments: that of
+    the segments, None when it is the same.
     """
 
     traversal: tuple[int, ...]
     block_map: tuple[int, ...]
     levels: tuple[Level, ...]
     index: str = "int32"
+    segments: str | None = None
 
 
 def sparsify(dense: Array, traversal: Sequence[int], formats: str, *, blocks: Mapping[int, int] | None = None,
-             index: str = "int32") -> tuple[Sparsity, Array]:
+             index: str = "int32", segments: str | None = None) -> tuple[Sparsity, Array]:
     """The sparsity metadata of `dense` and the values it keeps, in storage order.
 
     formats: one letter per traversal entry, "d" dense or "s" compressed. blocks: dimension to block size, in
@@ -65,7 +67,7 @@ def sparsify(dense: Array, traversal: Sequence[int], formats: str, *, blocks: Ma
             kept = children[occupied]
         levels.append(level)
         rows = kept
-    return Sparsity(tuple(traversal), block_map, tuple(levels), index), ordered.ravel()[rows]
+    return Sparsity(tuple(traversal), block_map, tuple(levels), index, segments), ordered.ravel()[rows]
 
 
 def _split_blocks(dense: Array, blocks: dict[int, int]) -> tuple[Array, tuple[int, ...]]:
@@ -243,7 +245,7 @@ def _offsets(builder: Any, offsets: Sequence[int]) -> int:
 
 
 def _vector(builder: Any, values: Sequence[float] | None, dtype: Any = np.int32) -> int | None:
-    return None if values is None else int(builder.CreateNumpyVector(np.asarray(values, dtype)))
+    return None if values is None else int(builder.CreateNumpyVector(np.array(values, dtype)))
 
 
 def _write_buffer(builder: Any, data: bytes | None) -> int:
@@ -291,23 +293,28 @@ def _write_quantization(builder: Any, quantization: _Quantization | None) -> int
 def _write_sparsity(builder: Any, sparsity: Sparsity | None) -> int | None:
     if sparsity is None:
         return None
-    levels = [_write_level(builder, level, sparsity.index) for level in sparsity.levels]
+    levels = [_write_level(builder, level, sparsity) for level in sparsity.levels]
     return _table(builder, "SparsityParameters", {
         "TraversalOrder": _vector(builder, sparsity.traversal), "DimMetadata": _offsets(builder, levels),
         "BlockMap": _vector(builder, sparsity.block_map or None)})
 
 
-def _write_level(builder: Any, level: Level, index: str) -> int:
+def _write_level(builder: Any, level: Level, sparsity: Sparsity) -> int:
     if level.segments is None:
         return _table(builder, "DimensionMetadata", {"Format": int(tflite.DimensionType.DENSE),
                                                      "DenseSize": level.size})
-    table = f"{index.capitalize()}Vector"
-    kind = int(getattr(tflite.SparseIndexVector, table))
-    segments, indices = (_table(builder, table, {"Values": _vector(builder, values, index)})
-                         for values in (level.segments, level.indices))
+    segments, segments_type = _write_index(builder, level.segments, sparsity.segments or sparsity.index)
+    indices, indices_type = _write_index(builder, level.indices, sparsity.index)
     return _table(builder, "DimensionMetadata", {
-        "Format": int(tflite.DimensionType.SPARSE_CSR), "ArraySegmentsType": kind, "ArraySegments": segments,
-        "ArrayIndicesType": kind, "ArrayIndices": indices})
+        "Format": int(tflite.DimensionType.SPARSE_CSR), "ArraySegmentsType": segments_type, "ArraySegments": segments,
+        "ArrayIndicesType": indices_type, "ArrayIndices": indices})
+
+
+def _write_index(builder: Any, values: Sequence[int] | None, dtype: str) -> tuple[int, int]:
+    """An index vector's table and its type in the union."""
+    table = f"{dtype.capitalize()}Vector"
+    return (_table(builder, table, {"Values": _vector(builder, values, dtype)}),
+            int(getattr(tflite.SparseIndexVector, table)))
 
 
 class _ElementSize:
