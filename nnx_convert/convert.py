@@ -1,44 +1,138 @@
 """The only place that joins the stages: a file becomes a Model, a Model becomes something that runs."""
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .errors import FormatError, StrictError, Unsupported
-from .graph import Graph, Node, placed
-from .lowering.flatten import flatten
-from .lowering.pipeline import lower
+from . import artifact
+from .errors import FormatError, NnxError, StrictError, Unsupported, UsageError
 from .model import Model
-from .runtime.bind import once
-from .runtime.compiled import CompiledModel
 from .target import Target
 from .types import Shape
 
+if TYPE_CHECKING:
+    from .graph import Graph, Node
+    from .lowering.rewrite import Event
+    from .runtime.compiled import CompiledModel
+
 Source = str | Path | bytes | bytearray | memoryview
+Data = bytes | mmap.mmap
 #: Called with the name of the stage that begins.
 Progress = Callable[[str], None]
 
 
 def convert(source: Source, target: Target = Target(), *, shapes: Mapping[str, Shape] | None = None,  # noqa: B008
             strict: bool = False, progress: Progress | None = None) -> Model:
-    """A TFLite or ONNX model (a path, or the bytes) as an NNAPI model for a target.
+    """A TFLite model (a path, or the bytes) as an NNAPI model for a target.
 
     The format is recognised by content. `shapes` gives input sizes by name where the file leaves them open or
-    a caller wants others. `strict` refuses what the target does not take (`StrictError`) where it would run as
-    a host operation. Raises `FormatError` on a broken file, `Unsupported` on what has no counterpart.
+    the caller wants others. `strict` refuses (`StrictError`) what the target does not take, where it would run
+    as a host operation. Raises `FormatError` on a broken file, `Unsupported` on what has no counterpart.
     """
     said = progress or (lambda stage: None)
-    data, name = read(source)
     said("reading")
-    graph = import_graph(data, name, shapes or {})
+    data, name = read(source)
+    try:
+        return _compiled(data, target, shapes or {}, strict, said)
+    except NnxError as error:
+        raise error.at(name) from error
+
+
+def _compiled(data: Data, target: Target, shapes: Mapping[str, Shape], strict: bool, said: Progress) -> Model:
+    from .lowering.flatten import flatten
+    from .lowering.pipeline import lower
+    graph = import_graph(data, shapes)
     said("lowering")
     legal, trace = lower(graph, target, evaluate)
-    host = [(n, next((e.why for e in trace if e.did and e.rule == "to_host" and e.at == n.at), ""))
-            for n in legal.walk() if n.op.host]
-    if strict and host:
-        node, why = host[0]
-        more = f"; {len(host) - 1} more operations" if len(host) > 1 else ""
-        raise StrictError(f"{target} does not take it: {why}{more}", f"{name}: {node.at}")
+    if strict:
+        refuse_host(legal, trace, target)
     said("checking")
     return flatten(legal, tuple(dict.fromkeys(str(e) for e in trace if e.did and e.why)))
+
+
+def read(source: Source) -> tuple[Data, str]:
+    """The bytes of a model and what to call it. Raises `FormatError` where the file cannot be read."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source), "model"
+    path = Path(source)
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            return (mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""), path.name
+    except (OSError, ValueError) as error:
+        raise FormatError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from error
+
+
+def kind(data: Data) -> str:
+    """The format by content: tflite, nnx, onnx, or nothing known."""
+    if data[4:8] == b"TFL3":
+        return "tflite"
+    if data[:len(artifact.MAGIC)] == artifact.MAGIC:
+        return "nnx"
+    # An ONNX file is a protobuf message without a mark; its first field is the IR version, a small number.
+    return "onnx" if len(data) > 16 and data[0] == 0x08 and 0 < data[1] < 0x40 and data[2] in b"\x12\x1a\x22\x3a\x42" else ""
+
+
+def import_graph(data: Data, shapes: Mapping[str, Shape]) -> Graph:
+    """The file's main graph, in the operations of the table."""
+    match kind(data):
+        case "tflite":
+            from .frontends.tflite.importer import load as load_tflite
+            return load_tflite(data, shapes)
+        case "onnx":
+            raise Unsupported("is an ONNX model; this version reads TFLite and .nnx")
+        case "nnx":
+            raise UsageError("is a converted model already", hint="run it, or convert its source file")
+    raise FormatError("is neither a TFLite nor an ONNX model" if len(data) else "is empty")
+
+
+def refuse_host(graph: Graph, trace: Sequence[Event], target: Target) -> None:
+    """Raise `StrictError` where a graph has operations that the target does not take."""
+    host = [n for n in graph.walk() if n.op.host]
+    if not host:
+        return
+    why = next((e.why for e in trace if e.did and e.rule == "to_host" and e.at == host[0].at), host[0].op.name)
+    more = f"; and {len(host) - 1} more" if len(host) > 1 else ""
+    raise StrictError(f"{target} does not take it: {why}{more}", str(host[0].at))
+
+
+def evaluate(node: Node, values: Sequence[Any]) -> Sequence[Any] | None:
+    """Compute a node whose operands are constants, with the runtime's kernels; None where there is none."""
+    from .graph import placed
+    from .runtime.bind import once
+    from .runtime.kernel import NeedsValue
+    try:
+        args = node.op.canonical(placed(node.op, node.form, node.args))
+        return once(node.op, args, tuple(v.tensor for v in node.outputs))
+    except (NeedsValue, NotImplementedError):
+        return None
+
+
+def load(path: str | Path) -> Model:
+    """Read a .nnx file, memory-mapped; raises `ArtifactError` where it is not whole."""
+    return artifact.load(path)
+
+
+def compile(model: Model | Source, *, threads: int | None = None, shapes: Mapping[str, Shape] | None = None,
+            backend: str = "auto") -> CompiledModel:
+    """A model that runs on this machine, from a Model, a source file or a .nnx file.
+
+    `threads`: how many matrix products use (all cores by default). `shapes` compiles for these input sizes
+    now, not at the first run. `backend`: "auto" or "numpy".
+    """
+    from .runtime.compiled import CompiledModel
+    if not isinstance(model, Model):
+        data, name = read(model)
+        try:
+            if kind(data) == "nnx":
+                model = artifact.from_bytes(data)
+            else:
+                model = _compiled(data, Target(), shapes or {}, False, lambda stage: None)
+        except NnxError as error:
+            raise error.at(name) from error
+    compiled = CompiledModel(model, threads=threads, backend=backend)
+    if shapes:
+        compiled.prepare(shapes)
+    return compiled

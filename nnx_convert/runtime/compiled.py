@@ -58,11 +58,13 @@ class CompiledModel:
 
     def run(self, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Array] | list[Array]:
         """Run once. Raises `InputError` naming every input that does not fit, `RunError` where a run fails."""
-        by_name = isinstance(inputs, Mapping)
-        given = rim.by_position(self.model.rim.inputs, inputs) if by_name else list(inputs)
-        arrays = rim.enter(self.model, given)
-        found = rim.leave(self.model, self._runner.run(arrays))
-        return dict(zip((o.name for o in self.outputs), found, strict=True)) if by_name else found
+        if isinstance(inputs, Mapping):
+            found = self._run(rim.by_position(self.model.rim.inputs, inputs))
+            return dict(zip((o.name for o in self.outputs), found, strict=True))
+        return self._run(list(inputs))
+
+    def _run(self, inputs: Sequence[Any]) -> list[Array]:
+        return rim.leave(self.model, self._runner.run(rim.enter(self.model, inputs)))
 
     __call__ = run
 

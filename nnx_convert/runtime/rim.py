@@ -58,8 +58,9 @@ def fitted(port: Port, value: Any) -> Array | str:
         return f"{port.name!r} is no array ({error})"
     if array.dtype != want:
         same = np.can_cast(array.dtype, want, "safe")
-        if not same and not isinstance(value, np.ndarray | np.generic) and array.dtype.kind in "biuf" and want.kind in "iuf":
-            same = bool(np.all(array.astype(want) == array))           # Python numbers have no type of their own
+        untyped = not isinstance(value, np.ndarray | np.generic)           # Python's numbers
+        if not same and untyped and array.dtype.kind in "biuf" and want.kind in "iuf":
+            same = bool(np.all(array.astype(want) == array))
         if not same:
             return f"{port.name!r} is {array.dtype}, not {want}"
         array = array.astype(want)

@@ -1,0 +1,156 @@
+"""A filter sliding over an NHWC image: geometry, padded copies, and windows gathered into rows for a matrix product."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from .kernel import Array
+
+#: Elements worked on at a time, so that what one pass writes the next still finds in the cache.
+CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Window:
+    """Sizes of the image (n, h, w, c), of the filter, strides, dilations and padding (top, bottom, left, right)."""
+
+    image: tuple[int, int, int, int]
+    size: tuple[int, int]
+    strides: tuple[int, int]
+    dilations: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """How many rows and columns the filter spans."""
+        return ((self.size[0] - 1) * self.dilations[0] + 1, (self.size[1] - 1) * self.dilations[1] + 1)
+
+    @property
+    def out(self) -> tuple[int, int]:
+        """Positions of the filter: rows and columns of the output."""
+        (_, h, w, _), (top, bottom, left, right) = self.image, self.pads
+        return ((h + top + bottom - self.reach[0]) // self.strides[0] + 1,
+                (w + left + right - self.reach[1]) // self.strides[1] + 1)
+
+    @property
+    def padded(self) -> tuple[int, int, int]:
+        """One image with its border: rows, columns, channels."""
+        (_, h, w, c), (top, bottom, left, right) = self.image, self.pads
+        return h + top + bottom, w + left + right, c
+
+    @property
+    def depth(self) -> int:
+        """Elements under the filter."""
+        return self.size[0] * self.size[1] * self.image[3]
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether each position is one pixel, in order: the image itself is the matrix."""
+        return self.size == self.strides == (1, 1) and not any(self.pads)
+
+    def bands(self, width: int) -> Iterator[tuple[int, int]]:
+        """Ranges of output rows, each with about `CHUNK` elements where a position has `width`."""
+        rows, columns = self.out
+        step = max(1, CHUNK // max(1, columns * width))
+        return ((at, min(at + step, rows)) for at in range(0, rows, step))
+
+    def band_rows(self, width: int) -> int:
+        """The rows of the largest band."""
+        return min(self.out[0], max(1, CHUNK // max(1, self.out[1] * width)))
+
+
+def put_padded(to: Array, image: Array, pads: tuple[int, int, int, int], fill: float) -> None:
+    """Copy one image [h, w, c] into `to` [top + h + bottom, left + w + right, c], the border set to `fill`."""
+    (h, w, _), (top, bottom, left, right) = image.shape, pads
+    if top:
+        to[:top] = fill
+    if bottom:
+        to[top + h:] = fill
+    if left:
+        to[top:top + h, :left] = fill
+    if right:
+        to[top:top + h, left + w:] = fill
+    np.copyto(to[top:top + h, left:left + w], image, casting="unsafe")
+
+
+def windows_of(padded: Array, g: Window) -> Array:
+    """Every window of a padded image as a view [rows, columns, kh, kw, c]."""
+    row, column, channel = padded.strides
+    strides = (g.strides[0] * row, g.strides[1] * column, g.dilations[0] * row, g.dilations[1] * column, channel)
+    return np.ndarray((*g.out, *g.size, padded.shape[2]), padded.dtype, padded, 0, strides)
+
+
+@dataclass(frozen=True)
+class Taps:
+    """A filter's taps over an image whose columns are dealt out by stride, so that each tap reads runs.
+
+    Column q of the padded image is at [q % stride, q // stride]: neighbours of one output row are neighbours
+    in memory whatever the stride. A row of `tile` outputs by channels is one run.
+    """
+
+    window: Window
+    channels: int
+    tile: int
+
+    @classmethod
+    def of(cls, window: Window, channels: int) -> Taps:
+        """The widest tile that keeps the weights repeated along it small."""
+        columns, taps = window.out[1], window.size[0] * window.size[1]
+        fits = [t for t in range(1, columns + 1) if columns % t == 0 and t * channels * taps <= CHUNK // 2]
+        return cls(window, channels, max(fits, default=1))
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Of the dealt image: stride, rows, columns, channels."""
+        stride, reach = self.window.strides[1], self.window.reach[1]
+        return stride, self.window.padded[0], (reach - 1) // stride + self.window.out[1], self.channels
+
+    def weights(self, w: Array) -> Array:
+        """Weights [kh, kw, channels] repeated along a tile: [kh * kw, tile * channels]."""
+        return np.tile(w.reshape(-1, self.channels), (1, self.tile))
+
+    def deal(self, to: Array, image: Array, fill: float) -> None:
+        """Copy one image [h, w, channels] into `to` (`shape`), the border set to `fill`."""
+        (h, w, _), (top, bottom, left, _) = image.shape, self.window.pads
+        stride, _, width, _ = self.shape
+        for phase in range(stride):
+            first = (phase - left) % stride
+            at = (left + first) // stride
+            count = max(0, min(-(-(w - first) // stride), width - at))
+            part = to[phase]
+            if top:
+                part[:top] = fill
+            if bottom:
+                part[top + h:] = fill
+            if at:
+                part[top:top + h, :at] = fill
+            if at + count < width:
+                part[top:top + h, at + count:] = fill
+            np.copyto(part[top:top + h, at:at + count], image[:, first:first + count * stride:stride], casting="unsafe")
+
+    def views(self, dealt: Array, start: int, rows: int) -> list[Array]:
+        """What each tap reads for output rows [start, start + rows): [rows, tiles, tile * channels]."""
+        g, item = self.window, dealt.itemsize
+        stride, height, width, c = self.shape
+        found: list[Array] = []
+        for i in range(g.size[0]):
+            for j in range(g.size[1]):
+                phase, column = (j * g.dilations[1]) % stride, (j * g.dilations[1]) // stride
+                row = start * g.strides[0] + i * g.dilations[0]
+                offset = ((phase * height + row) * width + column) * c
+                found.append(np.ndarray(
+                    (rows, g.out[1] // self.tile, self.tile * c), dealt.dtype, dealt, offset * item,
+                    (g.strides[0] * width * c * item, self.tile * c * item, item)))
+        return found
+
+
+def accumulate(acc: Array, views: list[Array], weights: Array, product: Array) -> None:
+    """acc = sum over taps of view * weights; `product` holds one tap's products."""
+    np.multiply(views[0], weights[0], out=acc)
+    for view, w in zip(views[1:], weights[1:], strict=True):
+        np.multiply(view, w, out=product)
+        np.add(acc, product, out=acc)
+
+
