@@ -35,7 +35,7 @@ class NnxError(Exception):
     """
 
     id = "NNX000"
-    exit_code = ExitCode.FAILED
+    exit_code: ExitCode = ExitCode.FAILED
 
     def __init__(self, text: str, where: str = "", hint: str = "") -> None:
         super().__init__(text, where, hint)

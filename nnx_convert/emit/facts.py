@@ -1,0 +1,159 @@
+"""What there is to say of a converted model: the facts that every report shows."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ..model import Model
+from ..ops.sparse import DENSIFY
+from ..schema import OpDef
+from ..target import EX_CODES, level_name
+from ..types import ChannelQuant, Port, Quant, Tensor
+from .levels import needs
+from .macs import macs
+
+KINDS = ("base", "EX", "DENSIFY", "host")
+
+
+@dataclass(frozen=True)
+class PortFacts:
+    """An input or output; a size that each run chooses is None."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...] | None
+    quantization: dict[str, Any] | None
+    state: bool
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """Operations that run on the host for one reason, and where the first of them comes from."""
+
+    operation: str
+    count: int
+    origin: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A converted model in numbers. Sizes are in bytes; what is not known is None.
+
+    `operations` counts them by kind (base, EX, DENSIFY, host) and name; `reasons` says why the feature level
+    is what it is, and of how many operations. `dense_bytes` is what the sparse constants would take dense.
+    """
+
+    source: str
+    format: str
+    source_bytes: int
+    seconds: float
+    inputs: tuple[PortFacts, ...]
+    outputs: tuple[PortFacts, ...]
+    level: str
+    operations: dict[str, dict[str, int]]
+    host: tuple[HostFacts, ...]
+    reasons: dict[str, int]
+    weight_bytes: int
+    sparse_bytes: int
+    dense_bytes: int
+    arena_bytes: int | None
+    macs: int | None
+    notes: tuple[str, ...]
+    output: str | None = None
+    output_bytes: int | None = None
+
+    def json(self) -> dict[str, Any]:
+        """The same as what `json.dumps` takes; the keys are the field names."""
+        return asdict(self)
+
+
+def facts(model: Model, *, source: str, format: str, source_bytes: int, seconds: float,
+          arena_bytes: int | None) -> Facts:
+    """The facts of a model that was read from `source` in `seconds`."""
+    models = every_model(model)
+    sparse, dense = sparse_sizes(models)
+    return Facts(source, format, source_bytes, seconds, tuple(map(port, model.rim.inputs)),
+                 tuple(map(port, model.rim.outputs)), level_name(model.level), by_kind(models), host(models),
+                 needs(model), weight_bytes(models), sparse, dense, arena_bytes, macs(model), model.notes)
+
+
+def every_model(model: Model) -> list[Model]:
+    """The model and its subgraphs, each once."""
+    found: dict[int, Model] = {}
+    todo = [model]
+    for m in todo:
+        if id(m) not in found:
+            found[id(m)] = m
+            todo += m.subgraphs
+    return list(found.values())
+
+
+def port(p: Port) -> PortFacts:
+    """An input or output."""
+    return PortFacts(p.name, p.dtype, p.shape, quantization(p.quant), p.state)
+
+
+def quantization(quant: Quant | ChannelQuant | None) -> dict[str, Any] | None:
+    """A grid in words."""
+    if isinstance(quant, ChannelQuant):
+        return {"scales": list(quant.scales), "axis": quant.axis}
+    return None if quant is None else {"scale": quant.scale, "zero_point": quant.zero}
+
+
+def kind(op: OpDef) -> str:
+    """Where an operation is from."""
+    if op.host:
+        return "host"
+    return "DENSIFY" if op is DENSIFY else "EX" if op.code in EX_CODES else "base"
+
+
+def by_kind(models: Iterable[Model]) -> dict[str, dict[str, int]]:
+    """Names with their counts by kind, the most frequent first."""
+    counts = Counter((kind(o.op), o.op.name) for m in models for o in m.operations)
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return {k: {name.removeprefix("host."): n for (of, name), n in ordered if of == k} for k in KINDS}
+
+
+def host(models: Iterable[Model]) -> tuple[HostFacts, ...]:
+    """The host operations, those of one name and reason together."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for m in models:
+        for o, origin in zip(m.operations, m.origin or ("",) * len(m.operations), strict=True):
+            if o.op.host:
+                name = o.op.name.removeprefix("host.")
+                found.setdefault((name, _why(m.notes, origin, name)), []).append(origin)
+    return tuple(HostFacts(name, len(at), at[0], why) for (name, why), at in found.items())
+
+
+def _why(notes: Iterable[str], origin: str, name: str) -> str:
+    """What lowering noted when it gave an operation to the host."""
+    head = f"{origin}: to_host on {name}: "
+    return next((n.removeprefix(head) for n in notes if n.startswith(head)), "NNAPI has no such operation")
+
+
+def weight_bytes(models: Iterable[Model]) -> int:
+    """The size of the constant tensors, each array once."""
+    arrays = {id(o.value): o.value for m in models for o in m.operands
+              if o.type.group == "tensor" and isinstance(o.value, np.ndarray)}
+    return sum(a.nbytes for a in arrays.values())
+
+
+def sparse_sizes(models: Iterable[Model]) -> tuple[int, int]:
+    """The bytes of the sparse constants as they are stored, and those they would take dense."""
+    stored = dense = 0
+    for m, o, out in _densified(models):
+        stored += sum(v.nbytes for i in o if isinstance(v := m.operands[i].value, np.ndarray))
+        dense += out.size * out.type.dtype.itemsize
+    return stored, dense
+
+
+def _densified(models: Iterable[Model]) -> Iterator[tuple[Model, tuple[int, ...], Tensor]]:
+    for m in models:
+        for o, c in zip(m.operations, m.checked, strict=True):
+            if o.op is DENSIFY and m.operands[o.inputs[0]].value is not None:
+                yield m, o.inputs, c.outputs[0]

@@ -1,0 +1,83 @@
+"""How many multiplications with an addition an operation takes: the usual measure of a model's work."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..model import Model
+from ..ops import conv, ex, host, rnn
+from ..schema import Checked, OpDef
+from ..types import Tensor, Undecided, product
+
+Args = Mapping[str, Any]
+#: From an operation's canonical arguments and its first output.
+Count = Callable[[Args, Tensor], int]
+
+
+def per_output(*axes: int) -> Count:
+    """Each output element sums over these axes of w."""
+    return lambda args, out: out.size * product(tuple(args["w"].shape[i] for i in axes))
+
+
+def per_input(*axes: int) -> Count:
+    """Each element of x is scattered over these axes of w."""
+    return lambda args, out: args["x"].size * product(tuple(args["w"].shape[i] for i in axes))
+
+
+def per_row(*names: str) -> Count:
+    """Each row of x is multiplied by every matrix in these arguments, records of weights among them."""
+    def count(args: Args, out: Tensor) -> int:
+        values = [v for n in names for v in (args[n] if isinstance(args[n], tuple) else (args[n],))]
+        matrices = [v for v in values if isinstance(v, Tensor) and v.rank == 2]
+        return product(args["x"].shape[:-1]) * sum(m.size for m in matrices)
+    return count
+
+
+def product_of_matrices(args: Args, out: Tensor) -> int:
+    """x @ y."""
+    x: Tensor = args["x"]
+    return out.size * x.shape[-2 if args["adj_x"] else -1]
+
+
+COUNTS: dict[str, Count] = {op.name: count for ops, count in (
+    ((conv.CONV_2D, conv.GROUPED_CONV_2D), per_output(1, 2, 3)),
+    ((conv.DEPTHWISE_CONV_2D,), per_output(1, 2)),
+    ((conv.TRANSPOSE_CONV_2D, ex.TRANSPOSE_CONV_EX), per_input(0, 1, 2)),
+    ((conv.FULLY_CONNECTED,), per_output(1)),
+    ((conv.BATCH_MATMUL, host.MATMUL), product_of_matrices),
+    ((host.CONV_3D,), per_output(0, 1, 2, 3)),
+    ((rnn.RNN, rnn.UNIDIRECTIONAL_SEQUENCE_RNN), per_row("w", "r")),
+    ((rnn.BIDIRECTIONAL_SEQUENCE_RNN,), per_row("fw_w", "fw_r", "bw_w", "bw_r", "fw_aw", "bw_aw")),
+    ((rnn.SVDF,), per_row("wf", "wt")),
+    ((rnn.LSTM, rnn.UNIDIRECTIONAL_SEQUENCE_LSTM, rnn.QUANTIZED_LSTM), per_row("cell")),
+    ((rnn.BIDIRECTIONAL_SEQUENCE_LSTM,), per_row("fw", "bw", "fw_aux", "bw_aux")),
+    ((rnn.QUANTIZED_16BIT_LSTM,), per_row("wi", "wf", "wc", "wo", "ri", "rf", "rc", "ro")),
+) for op in ops}
+
+
+def counter(op: OpDef) -> Count | None:
+    """The count of an operation: its own, or that of the one it is a twin of."""
+    while op.name not in COUNTS and op.twin_of is not None:
+        op = op.twin_of
+    return COUNTS.get(op.name)
+
+
+def macs(model: Model) -> int | None:
+    """The multiply-adds of one run, a subgraph counted once; None where a size is open."""
+    try:
+        return sum(_of(model, n, c) for n, c in enumerate(model.checked)) + sum(_inner(m) for m in model.subgraphs)
+    except Undecided:
+        return None
+
+
+def _of(model: Model, number: int, checked: Checked) -> int:
+    operation = model.operations[number]
+    count = counter(operation.op)
+    return int(count(checked.args, model.operands[operation.outputs[0]].tensor())) if count else 0
+
+
+def _inner(model: Model) -> int:
+    found = macs(model)
+    if found is None:
+        raise Undecided
+    return found

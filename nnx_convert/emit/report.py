@@ -1,0 +1,118 @@
+"""The facts of a model as the text of a screen: columns align, a line has at most 100 characters."""
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+
+from .facts import Facts, HostFacts, PortFacts
+
+WIDTH, LABEL = 100, 9
+#: Reasons, host operations and notes beyond these are counted, not shown.
+MOST = 5
+Line = tuple[str, str]              # a label, and what stands beside it
+
+
+def text(facts: Facts) -> str:
+    """The screen after a conversion."""
+    return "\n".join(f"{label:<{LABEL}}{body}".rstrip() for label, body in lines(facts)) + "\n"
+
+
+def lines(facts: Facts) -> Iterator[Line]:
+    """The screen, line by line; the label of a line may be coloured."""
+    yield from headed(f"{facts.source}   {facts.format}, {size(facts.source_bytes)}", f"{facts.seconds:.2f} s")
+    yield from ports(facts)
+    yield "maps to", "NNAPI level " + facts.level + "".join(
+        f" + {k}" for k in ("EX", "DENSIFY", "host") if facts.operations[k])
+    yield from mapping(facts)
+    for why, count in list(facts.reasons.items())[:MOST]:
+        yield from wrapped("needs", f"level {facts.level}: {why} ({counted(count, 'operation')})")
+    if len(facts.reasons) > MOST:
+        yield "", f"and {counted(len(facts.reasons) - MOST, 'more reason')}"
+    yield "size", "   ".join(sizes(facts))
+    for note in facts.notes[:MOST]:
+        yield from wrapped("note", note)
+    if len(facts.notes) > MOST:
+        yield "", f"and {counted(len(facts.notes) - MOST, 'more note')}: --report json has them all"
+    if facts.output is not None:
+        yield "wrote", f"{facts.output}  {size(facts.output_bytes or 0)}"
+
+
+def headed(left: str, right: str) -> Iterator[Line]:
+    """A first line over the whole width."""
+    line = f"{left}{right:>{max(len(right) + 2, WIDTH - len(left))}}"
+    yield line[:LABEL], line[LABEL:]
+
+
+def ports(facts: Facts) -> Iterator[Line]:
+    """The inputs and outputs, their columns aligned."""
+    both = [("  in", p) for p in facts.inputs] + [("  out", p) for p in facts.outputs]
+    width = max((len(p.name) for _, p in both), default=0)
+    yield from ((label, f"{p.name:<{min(width, 48)}}   {described(p)}") for label, p in both)
+
+
+def described(p: PortFacts) -> str:
+    """Type, shape and grid of a port."""
+    shape = "" if p.shape is None else ",".join("?" if n is None else str(n) for n in p.shape)
+    grid = p.quantization or {}
+    scale = f"   scale {grid['scale']:.6g} zero {grid['zero_point']}" if grid.get("scale") else ""
+    return f"{p.dtype} [{'...' if p.shape is None else shape}]{scale}{'   state' if p.state else ''}"
+
+
+def mapping(facts: Facts) -> Iterator[Line]:
+    """The operations by kind."""
+    for kind in ("base", "EX"):
+        if facts.operations[kind]:
+            yield from wrapped(f"  {kind}", listed(facts.operations[kind]))
+    if sparse := sum(facts.operations["DENSIFY"].values()):
+        kept = f"keeps {size(facts.dense_bytes)} of weights at {size(facts.sparse_bytes)}" * bool(facts.dense_bytes)
+        yield "  DENSIFY", f" {sparse}   {kept}"
+    for h in facts.host[:MOST]:
+        yield from wrapped("  host", on_host(h))
+    if len(facts.host) > MOST:
+        yield "", f"and {counted(sum(h.count for h in facts.host[MOST:]), 'more host operation')}"
+
+
+def on_host(h: HostFacts) -> str:
+    """A host operation and the reason."""
+    where = f" ({h.origin}{', ...' if h.count > 1 else ''})" if h.origin else ""
+    return f"{h.operation} {h.count}{where}: {h.reason}"
+
+
+def listed(counts: Mapping[str, int]) -> str:
+    """Names with counts; the space inside a pair does not break."""
+    return "  ".join(f"{name}\u00a0{n}" for name, n in counts.items())
+
+
+def sizes(facts: Facts) -> Iterator[str]:
+    """Weights, arena and work."""
+    yield f"weights {size(facts.weight_bytes)}"
+    if facts.arena_bytes is not None:
+        yield f"arena {size(facts.arena_bytes)}"
+    if facts.macs is not None:
+        yield f"{scaled(facts.macs)}MAC"
+
+
+def wrapped(label: str, body: str) -> Iterator[Line]:
+    """A long line as several, aligned."""
+    for n, part in enumerate(textwrap.wrap(body, WIDTH - LABEL, break_long_words=False, break_on_hyphens=False)):
+        yield "" if n else label, part.replace("\u00a0", " ")
+
+
+def size(count: int) -> str:
+    """Bytes, kB or MB: decimal multiples, two digits or more."""
+    return f"{scaled(count)}B"
+
+
+def scaled(count: int) -> str:
+    """A count with its decimal multiple: 212 M, 1.3 k."""
+    value, unit = float(count), ""
+    for larger in ("k", "M", "G", "T"):
+        if value < 999.5:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.1f} {unit}" if unit and value < 9.95 else f"{value:.0f} {unit}"
+
+
+def counted(n: int, noun: str) -> str:
+    """A number and its noun."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
