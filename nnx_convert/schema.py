@@ -250,7 +250,7 @@ def _limits(placed: Placed) -> Iterator[Test]:
     """The limits on single operands, but not on one that may still be left out."""
     for i, (p, arg) in enumerate(_listed(placed)):
         value = arg.value if isinstance(arg, Scalar) else arg
-        if value is not None and not (p.optional and value.omittable):
+        if value is not None and not (p.optional and getattr(value, "omittable", False)):
             yield from (Test(f"{p.name} {m.text}", m.until, partial(m.holds, value), i) for m in p.limits)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from .types import Arg, Scalar, Type, Unknown, known
+from .types import UNKNOWN, Arg, Scalar, Tensor, Type, Unknown, known
 
 Levels = Mapping[Type, int]      # operand type -> first feature level that takes it
 Slots = dict[str, Any]           # parameter name -> Arg, or a tuple of them where it is variadic
@@ -108,6 +108,13 @@ class Param:
         """Its value among a function's arguments."""
         return getattr(args[self.record], self.field) if self.record else args[self.name]
 
+    def listed(self, arg: Any) -> Any:
+        """What stands in this place: an empty tensor where one may be left out is one left out, as in NNAPI."""
+        if self.variadic and isinstance(arg, tuple):
+            return tuple(replace(self, variadic=False).listed(a) for a in arg) if self.optional else arg
+        empty = isinstance(arg, Tensor) and arg.dims is not None and any(n is not UNKNOWN and n == 0 for n in arg.dims)
+        return None if self.optional and empty else arg
+
     def fits(self, arg: Arg, table: Levels) -> bool:
         """Whether an operand of this group may stand here."""
         if arg is None:
@@ -175,7 +182,7 @@ class Form:
         if star is not None:
             end = star + len(operands) - (len(self.inputs) - 1)
             packed[star:end] = [tuple(operands[star:end])]
-        slots = dict(zip((p.name for p in self.inputs), packed, strict=False))
+        slots = {p.name: p.listed(arg) for p, arg in zip(self.inputs, packed, strict=False)}
         for p in self.inputs[:len(packed)]:
             for arg in slots[p.name] if p.variadic else (slots[p.name],):
                 if arg is None and not p.optional:

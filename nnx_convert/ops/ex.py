@@ -5,7 +5,7 @@ from typing import Annotated
 
 from ..kinds import (
     Element, AXIS, BROADCASTS, EX, EX_ALL, T4, Int, Ints, Ints1, Mask, OutKey, Positive, Scheme, T, T1to4, To,
-    broadcast, rank)
+    broadcast, rank, without)
 from ..schema import Rule, op, twin
 from ..signature import Kind
 from ..types import F32, I32, Q8, Quant, Tensor, Type
@@ -16,6 +16,7 @@ from .shape import SPLIT, inserted
 EX_FLOAT = {F32: EX}
 MASK = Quant(1.0, 0)
 UP_TO_4 = Rule("x has rank 1 to 4", lambda x: 1 <= x.rank <= 4, limit=True)
+Y_UP_TO_4 = Rule("y has rank 1 to 4", lambda y: 1 <= y.rank <= 4, limit=True)
 IS_MASK = Rule("x and y have scale 1 and zero point 0", lambda x, y: x.quant == y.quant == MASK)
 CastTo = Annotated[Type, Kind(dict.fromkeys((F32, I32, Q8), EX), output="type")]
 
@@ -24,7 +25,7 @@ SQRT_EX = twin("SQRT_EX", SQRT, EX_FLOAT, UP_TO_4)
 RSQRT_EX = twin("RSQRT_EX", RSQRT, EX_FLOAT, UP_TO_4)
 ABS_EX = twin("ABS_EX", ABS, {F32: EX, I32: EX}, UP_TO_4)
 NEG_EX = twin("NEG_EX", NEG, {F32: EX, I32: EX}, UP_TO_4)
-PRELU_EX = twin("PRELU_EX", PRELU, {F32: EX, Q8: EX}, UP_TO_4)
+PRELU_EX = twin("PRELU_EX", PRELU, {F32: EX, Q8: EX}, UP_TO_4, Y_UP_TO_4)
 ARGMAX_EX = twin("ARGMAX_EX", ARGMAX, EX_ALL)
 TOPK_V2_EX = twin("TOPK_V2_EX", TOPK_V2, EX_ALL)
 SPLIT_EX = twin("SPLIT_EX", SPLIT, EX_ALL)
@@ -115,6 +116,8 @@ def REDUCE_SUM_EX(x: T1to4, axes: Ints1) -> T:
 
 @op({F32: EX, Q8: EX}, Rule("shape has four elements", lambda shape: shape.shape == (4,)),
     Rule("w is as deep as x", lambda w, x: w.shape[3] == x.shape[3]),
+    Rule("the output has as many batches as x", lambda shape, x: shape.ints()[0] == x.shape[0]),
+    Rule("the output sizes are positive", lambda shape: all(n > 0 for n in shape.ints()[1:])),
     Rule("the output is as deep as w has filters", lambda shape, w: shape.ints()[3] == w.shape[0]))
 def TRANSPOSE_CONV_EX(shape: Ints1, w: T4, x: T4, scheme: Scheme, sw: Positive, sh: Positive) -> T:
     """TRANSPOSE_CONV_2D to a given shape, without bias or activation."""
@@ -133,14 +136,18 @@ def PACK_EX(*xs: Annotated[T, rank(1, 3)], count: Int, axis: Int) -> T:
 @op(EX_ALL, AXIS, Rule("count is the size of the axis", lambda x, count, axis: count == x.shape[axis]),
     outs=("part",))
 def UNPACK_EX(x: T1to4, count: Positive, axis: Int) -> list[T]:
-    """x taken apart along axis, which is dropped."""
-    at = axis % x.rank
-    return [x.like(x.shape[:at] + x.shape[at + 1:])] * count
+    """x taken apart along axis, which is dropped; numbers have shape [1]."""
+    return [x.like(without(x.shape, axis))] * count
 
 
 @op(EX_FLOAT | {I32: EX}, Rule("axis is in [-rank - 1, rank] of indices", lambda indices, axis:
-                                      -indices.rank - 1 <= axis <= indices.rank))
-def ONE_HOT_EX(indices: Ints, depth: Positive, on: Element, off: Element, axis: Int = -1, *,
-               to: OutKey) -> T:
-    """`on` where the new axis counts to the index, else `off`."""
-    return Tensor(to, inserted(indices.shape, axis, depth))
+                                      -indices.rank - 1 <= inner(axis) <= indices.rank))
+def ONE_HOT_EX(indices: Annotated[Ints, rank(1, 4)], depth: Positive, on: Element, off: Element,
+               axis: Int | None = -1, *, to: OutKey) -> T:
+    """`on` where the new axis counts to the index, else `off`; without an axis, the new one is the last."""
+    return Tensor(to, inserted(indices.shape, inner(axis), depth))
+
+
+def inner(axis: int | None) -> int:
+    """The axis, or the innermost where it is left out."""
+    return -1 if axis is None else axis

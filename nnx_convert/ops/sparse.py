@@ -17,11 +17,6 @@ LARGEST = 1 << 28
 Pairs = Sequence[Tensor | None]
 
 
-def there(x: Tensor | None) -> bool:
-    """Whether an optional list is there; an empty one stands for one left out."""
-    return given(x) and x.shape != (0,)
-
-
 def blocks_of(block_map: Tensor | None) -> tuple[int, ...]:
     """The dimension each block dimension divides; empty where there are no blocks."""
     return block_map.ints() if given(block_map) else ()
@@ -47,16 +42,26 @@ def levels(formats: Tensor, dims: Tensor, pairs: Pairs) -> Iterator[tuple[int, i
         if format_ == DENSE:
             count *= size
             continue
-        segments, indices = (_values(pairs[2 * level + side]) for side in (0, 1))
+        segments, indices = (values(pairs[2 * level + side]) for side in (0, 1))
         yield count, size, segments, indices
         count = len(indices)
     yield count, -1, empty, empty
 
 
-def _values(x: Tensor | None) -> np.ndarray:
-    if x is None or x.data is None:
+def values(x: Tensor | None) -> np.ndarray:
+    """The elements of a list; raises `Undecided` where it is not constant, and one left out is empty."""
+    if x is None:
+        return np.zeros(0, np.int32)
+    if x.data is None:
         raise Undecided
     return x.data.reshape(-1)
+
+
+def _paired(sparse: bool, segments: Tensor | None, indices: Tensor | None) -> bool:
+    """Whether the lists of a level are there as its format wants; a list of no indices may be left out."""
+    if not sparse:
+        return not given(segments) and not given(indices)
+    return given(segments) and (given(indices) or int(values(segments)[-1]) == 0)
 
 
 def _traversed(order: Tensor, block_map: Tensor | None) -> bool:
@@ -108,8 +113,7 @@ def _stored(formats: Tensor, dims: Tensor, pairs: Pairs) -> int:
     Rule("dims are positive", lambda dims: all(d > 0 for d in dims.ints())),
     Rule(f"the dense tensor has at most {LARGEST} elements", lambda dims: product(dims.ints()) <= LARGEST),
     Rule("a pair is given exactly where its level is SPARSE_CSR", lambda formats, pairs: all(
-        (given if f == SPARSE_CSR else there)(p) == (f == SPARSE_CSR)
-        for i, f in enumerate(formats.ints()) for p in pairs[2 * i:2 * i + 2])),
+        _paired(f == SPARSE_CSR, *pairs[2 * i:2 * i + 2]) for i, f in enumerate(formats.ints()))),
     Rule("segments number one more than the positions of the level before, start at 0, do not fall, and end at "
          "the number of indices", _segmented, of=("formats", "dims", "pairs")),
     Rule("indices lie within their level's size and increase in each segment", _indexed,

@@ -38,11 +38,11 @@ def positions(order: Tensor, block_map: Tensor | None, formats: Tensor, dims: Te
     at = np.zeros(1, np.intp)
     steps = strides(order, block_map, dims)
     for level, (format_, size) in enumerate(zip(formats.ints(), dims.ints(), strict=True)):
-        segments, indices = pairs[2 * level:2 * level + 2]
-        if format_ == sparse.DENSE or segments is None or indices is None:
+        if format_ == sparse.DENSE:
             at = (at[:, None] + np.arange(size, dtype=np.intp) * steps[level]).reshape(-1)
-        elif segments.data is not None and indices.data is not None:
-            at = np.repeat(at, np.diff(segments.data)) + indices.data.astype(np.intp) * steps[level]
+        else:
+            segments, indices = (sparse.values(p) for p in pairs[2 * level:2 * level + 2])
+            at = np.repeat(at, np.diff(segments)) + indices.astype(np.intp) * steps[level]
     return at
 
 

@@ -1,0 +1,65 @@
+"""NNAPI-EX operations that are no twins; most are a base operation's kernel over other operands.
+
+Truth values are bytes, 0 or 1; an input counts as true where its byte is not 0.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from ...ops import ex
+from ...ops.conv import scatter_pads
+from ...types import Tensor
+from ..kernel import Array, Run, Site, ints, kernel
+from .conv import TRANSPOSE_CONV_2D
+from .shape import along
+
+
+@kernel(ex.SQUARED_DIFFERENCE_EX, inplace=("x", "y"))
+def SQUARED_DIFFERENCE_EX(site: Site, x: Tensor, y: Tensor) -> Run:
+    def run(out: Array, x: Array, y: Array) -> None:
+        np.subtract(x, y, out=out)
+        np.multiply(out, out, out=out)
+    return run
+
+
+@kernel(ex.PACK_EX)
+def PACK_EX(site: Site, xs: tuple[Tensor, ...], count: int, axis: int) -> Run:
+    def run(out: Array, xs: tuple[Array, ...]) -> None:
+        np.stack(xs, axis, out=out)
+    return run
+
+
+@kernel(ex.UNPACK_EX)
+def UNPACK_EX(site: Site, x: Tensor, count: int, axis: int) -> Run:
+    at = axis % x.rank
+
+    def run(*arrays: Array) -> None:
+        *outs, x = arrays
+        for i, out in enumerate(outs):
+            np.copyto(out, x[along(at, i)])
+    return run
+
+
+@kernel(ex.ONE_HOT_EX)
+def ONE_HOT_EX(site: Site, indices: Tensor, depth: int, on: float, off: float, axis: int | None, to: int) -> Run:
+    at = ex.inner(axis) % (indices.rank + 1)
+    classes = np.arange(depth, dtype=np.int32).reshape(-1, *(1,) * (indices.rank - at))
+    site.scratch(site.out.shape, np.bool_)
+
+    def run(out: Array, indices: Array, hot: Array) -> None:
+        np.equal(np.expand_dims(indices, at), classes, out=hot)
+        out.fill(off)
+        np.copyto(out, on, where=hot)
+    return run
+
+
+@kernel(ex.TRANSPOSE_CONV_EX)
+def TRANSPOSE_CONV_EX(site: Site, shape: Tensor, w: Tensor, x: Tensor, scheme: int, sw: int, sh: int) -> Run:
+    _, height, width, _ = ints(shape)
+    pl, pr = scatter_pads(scheme, x.shape[2], width, w.shape[2], sw)
+    pt, pb = scatter_pads(scheme, x.shape[1], height, w.shape[1], sh)
+    inner = TRANSPOSE_CONV_2D(site, x, w, None, pl, pr, pt, pb, sw, sh, 0, False)
+
+    def run(out: Array, shape: Array, w: Array, x: Array, *scratch: Array) -> None:
+        inner(out, x, w, None, *scratch)
+    return run

@@ -1,0 +1,38 @@
+"""`python -m conformance` (in tests/): the vectors that pass, per family; words select families, --pin writes the pins.
+
+    python -m conformance                 # every family, a line each where one fails
+    python -m conformance DENSIFY -v      # families whose name has the word, with each failing case
+    python -m conformance --pin           # pin what passes now
+"""
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from conformance.pins import counted, pin, pinned
+from conformance.vectors import failures
+
+
+def main(words: list[str]) -> None:
+    """Print the summary."""
+    names = [w for w in words if not w.startswith("-")]
+    passes: dict[str, int] = {}
+    totals = 0
+    for family in counted():
+        if names and not any(n in family for n in names):
+            continue
+        found = failures(family)
+        wrong = {name: why for name, why in found.items() if why}
+        passes[family], totals = len(found) - len(wrong), totals + len(found)
+        if wrong or names:
+            print(f"{family:32} {passes[family]:4} of {len(found):4}   {next(iter(wrong.values()), '')[:110]}")
+        if "-v" in words:
+            print(*(f"    {name}: {why}" for name, why in wrong.items()), sep="\n")
+    print(f"{sum(passes.values())} of {totals} cases pass")
+    if "--pin" in words:
+        pin((pinned() if names else {}) | passes)
+
+
+main(sys.argv[1:])
