@@ -44,9 +44,10 @@ def write(network: Network, parameters: Mapping[str, Array], encoding: Encoding,
         # A pool keeps the grid of what it looks at: TFLite asks for it.
         grid = encoding.grid(layer.name) if layer.weight_shape else grid
         x = writer.tensor(layer.name, encoding.dtype, shape, **_quantization(grid))
-        writer.op(*_OPERATORS[layer.kind](operands, x, RELU if layer.relu else NONE))
+        fused = RELU if layer.relu and layer.weight_shape else NONE
+        _operator(writer, encoding, layer.kind, operands, x, {"FusedActivationFunction": fused})
     probabilities = _activation(writer, encoding, "probabilities", shape)
-    writer.op("SOFTMAX", [x], [probabilities], "SoftmaxOptions", {"Beta": 1.0})
+    _operator(writer, encoding, "softmax", [x], probabilities, {})
     return writer.finish([image], [probabilities])
 
 
@@ -73,22 +74,22 @@ def _flatten(writer: TFLiteWriter, encoding: Encoding, x: int, shape: tuple[int,
     return y, flat
 
 
-def _windowed(name: str, table: str, extra: Mapping[str, OptionValue], version: int) -> Callable[..., Any]:
-    def operator(operands: list[int], output: int, activation: int) -> tuple[Any, ...]:
-        return name, operands, [output], table, {"FusedActivationFunction": activation, **extra}, version
-    return operator
-
-
-# int8 takes these versions of the operators; LiteRT accepts them for float32 as well.
-_OPERATORS = {
-    "conv": _windowed("CONV_2D", "Conv2DOptions", {"Padding": SAME, "StrideW": 1, "StrideH": 1}, 3),
-    "depthwise": _windowed("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions",
-                           {"Padding": SAME, "StrideW": 1, "StrideH": 1, "DepthMultiplier": 1}, 3),
-    "dense": _windowed("FULLY_CONNECTED", "FullyConnectedOptions", {}, 4),
-    "pool": lambda operands, output, _activation: (
-        "MAX_POOL_2D", operands, [output], "Pool2DOptions",
-        {"Padding": VALID, "StrideW": 2, "StrideH": 2, "FilterWidth": 2, "FilterHeight": 2}, 2),
+_WINDOW: Mapping[str, OptionValue] = {"Padding": SAME, "StrideW": 1, "StrideH": 1}
+_POOL: Mapping[str, OptionValue] = {"Padding": VALID, "StrideW": 2, "StrideH": 2, "FilterWidth": 2, "FilterHeight": 2}
+#: Operator, options table and options by kind of layer, and the operator version that takes int8.
+_OPERATORS: Mapping[str, tuple[str, str, Mapping[str, OptionValue], int]] = {
+    "conv": ("CONV_2D", "Conv2DOptions", _WINDOW, 3),
+    "depthwise": ("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", {**_WINDOW, "DepthMultiplier": 1}, 3),
+    "dense": ("FULLY_CONNECTED", "FullyConnectedOptions", {}, 4),
+    "pool": ("MAX_POOL_2D", "Pool2DOptions", _POOL, 2),
+    "softmax": ("SOFTMAX", "SoftmaxOptions", {"Beta": 1.0}, 2),
 }
+
+
+def _operator(writer: TFLiteWriter, encoding: Encoding, kind: str, operands: list[int], output: int,
+              options: Mapping[str, OptionValue]) -> None:
+    name, table, own, version = _OPERATORS[kind]
+    writer.op(name, operands, [output], table, {**own, **options}, version if encoding.dtype == "int8" else 1)
 
 
 def float_encoding() -> Encoding:
