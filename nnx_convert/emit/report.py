@@ -39,8 +39,7 @@ def lines(facts: Facts) -> Iterator[Line]:
 
 def headed(left: str, right: str) -> Iterator[Line]:
     """A first line over the whole width."""
-    line = f"{left}{right:>{max(len(right) + 2, WIDTH - len(left))}}"
-    yield line[:LABEL], line[LABEL:]
+    yield f"{left}{right:>{max(len(right) + 2, WIDTH - len(left))}}", ""
 
 
 def ports(facts: Facts) -> Iterator[Line]:

@@ -1,0 +1,96 @@
+"""Arrays on disk and drawn at random: the inputs of a run, and its outputs."""
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..artifact.files import reason, write
+from ..errors import FormatError, InputError
+from ..runtime.compiled import TensorSpec
+from ..runtime.kernel import Array
+from ..types import Shape
+
+#: What NumPy raises on a file that is no .npy or .npz.
+BROKEN = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError, MemoryError)
+#: The same moment for each member, so that the same arrays give the same file.
+MOMENT = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Given:
+    """An input and where it is from."""
+
+    name: str
+    array: Array
+    origin: str
+
+
+def gathered(specs: Sequence[TensorSpec], files: Mapping[str, str], archive: str | None, seed: int | None,
+             shapes: Mapping[str, Shape]) -> tuple[Given, ...]:
+    """The inputs: those of single files, then of the archive, then drawn. Names nobody knows stay in, to be refused."""
+    found = {name: Given(name, read_array(path), path) for name, path in files.items()}
+    members = read_archive(archive) if archive else {}
+    for i, spec in enumerate(specs):
+        key = next((k for k in (spec.name, f"in{i}", f"in_{spec.name}") if k in members), None)
+        if spec.name in found:
+            continue
+        if key is not None:
+            found[spec.name] = Given(spec.name, members[key], f"{archive}[{key}]")
+        elif seed is not None and not spec.state:
+            found[spec.name] = Given(spec.name, drawn(spec, (seed, i), shapes), f"seed {seed}")
+    return tuple(found.values())
+
+
+def drawn(spec: TensorSpec, seed: tuple[int, int], shapes: Mapping[str, Shape]) -> Array:
+    """Random values: floats normal, narrow integers over all of their range, wider ones from 0 to 9."""
+    shape = shapes.get(spec.name, spec.shape)
+    if shape is None or None in shape:
+        raise InputError(f"the sizes of {spec.name!r} are open", hint=f"give --shape {spec.name}=...")
+    sizes, dtype = tuple(n or 0 for n in shape), spec.dtype
+    rng = np.random.default_rng(seed)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, sizes).astype(bool)
+    if dtype.kind == "c":
+        return (rng.standard_normal(sizes) + 1j * rng.standard_normal(sizes)).astype(dtype)
+    if dtype.kind == "f":
+        return np.asarray(rng.standard_normal(sizes), dtype)
+    low, high = (np.iinfo(dtype).min, int(np.iinfo(dtype).max) + 1) if dtype.itemsize <= 2 else (0, 10)
+    return np.asarray(rng.integers(low, high, sizes), dtype)
+
+
+def read_array(path: str) -> Array:
+    """A .npy file. Raises `FormatError`."""
+    try:
+        found = np.load(path, allow_pickle=False)
+    except BROKEN as error:
+        raise FormatError(f"cannot be read as an array: {reason(error)}", path) from error
+    if not isinstance(found, np.ndarray):
+        raise FormatError("holds several arrays, not one", path, "a .npz goes to --inputs")
+    return found
+
+
+def read_archive(path: str) -> dict[str, Array]:
+    """A .npz file. Raises `FormatError`."""
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            if isinstance(found, np.lib.npyio.NpzFile):
+                return {name: found[name] for name in found.files}
+    except (*BROKEN, AttributeError, TypeError) as error:     # a single array is no context manager
+        raise FormatError(f"cannot be read as an archive of arrays: {reason(error)}", path) from error
+    raise FormatError("holds one array, not an archive of them", path)
+
+
+def write_archive(path: str, arrays: Mapping[str, Array]) -> int:
+    """Write a .npz file, whole or not at all; its size. `np.savez` takes no array named `file`."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        for name, array in arrays.items():
+            member = io.BytesIO()
+            np.lib.format.write_array(member, np.ascontiguousarray(array) if array.ndim else array, allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy", MOMENT), member.getvalue())
+    write(path, [whole.getbuffer()])
+    return whole.tell()

@@ -1,0 +1,89 @@
+"""Outputs beside what was expected: how many elements differ, by how much, and where first."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import UsageError
+from ..runtime.kernel import Array
+
+#: Of floating-point outputs, absolute and relative, where none is given; integers are to be equal.
+FLOAT_TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """A number may be off by atol + rtol * |expected|. None: as the type suggests."""
+
+    atol: float | None
+    rtol: float | None
+
+    def of(self, array: Array) -> tuple[float, float]:
+        """Both for outputs of this type; one that is given makes the other zero."""
+        if self.atol is None and self.rtol is None:
+            return (FLOAT_TOLERANCE, FLOAT_TOLERANCE) if array.dtype.kind in "fc" else (0.0, 0.0)
+        return self.atol or 0.0, self.rtol or 0.0
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One output beside the array of the archive called `key`: of `count` elements `differing` differ.
+
+    `largest` is the largest absolute difference, `first` the index of the first element that is too far off,
+    `got` and `expected` its values as text. `problem` says why there is no comparison (shapes, or no such key).
+    """
+
+    output: str
+    key: str
+    count: int
+    differing: int
+    largest: float = 0.0
+    first: tuple[int, ...] | None = None
+    got: str = ""
+    expected: str = ""
+    problem: str = ""
+
+    def sentence(self) -> str:
+        """The same in words."""
+        if self.problem:
+            return self.problem
+        if not self.differing:
+            return f"equal to {self.key}, to {self.largest:.3g}" if self.largest else f"equal to {self.key}"
+        return (f"{self.differing} of {self.count} differ from {self.key}, by {self.largest:.6g} at most; first at "
+                f"[{','.join(map(str, self.first or ()))}]: {self.got}, expected {self.expected}")
+
+
+def compared(outputs: Mapping[str, Array], golden: Mapping[str, Array], tolerance: Tolerance,
+             source: str) -> tuple[Difference, ...]:
+    """Every output beside its counterpart; raises `UsageError` where the archive has none of them."""
+    keys = [next((k for k in (name, f"ref_out{i}", f"out{i}", f"out_{i}") if k in golden), "")
+            for i, name in enumerate(outputs)]
+    if not any(keys):
+        raise UsageError(f"has no output of the model; its arrays are {', '.join(golden) or 'none'}", source,
+                         f"the outputs are {', '.join(outputs)}")
+    return tuple(difference(name, key, array, golden[key], tolerance) if key
+                 else Difference(name, "", array.size, 0, problem=f"is not in {source}")
+                 for key, (name, array) in zip(keys, outputs.items(), strict=True))
+
+
+def difference(output: str, key: str, got: Array, want: Array, tolerance: Tolerance) -> Difference:
+    """One output beside what was expected."""
+    if got.shape != want.shape:
+        problem = f"has shape {list(got.shape)}, {key} has {list(want.shape)}"
+        return Difference(output, key, got.size, max(got.size, 1), problem=problem)
+    if want.dtype.kind not in "biufc":
+        return Difference(output, key, got.size, max(got.size, 1), problem=f"{key} is of type {want.dtype}")
+    atol, rtol = tolerance.of(got)
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    wide = np.complex128 if "c" in (got.dtype.kind, want.dtype.kind) else np.float64
+    with np.errstate(all="ignore"):
+        off = np.where(same, 0.0, np.abs(got.astype(wide) - want.astype(wide)))
+        wrong = ~same & ~(off <= atol + rtol * np.abs(want.astype(wide)))
+    if not got.size:
+        return Difference(output, key, 0, 0)
+    at = np.unravel_index(int(wrong.argmax()), wrong.shape) if wrong.any() else None
+    return Difference(output, key, got.size, int(wrong.sum()), float(off.max()),
+                      None if at is None else tuple(map(int, at)),
+                      "" if at is None else f"{got[at]}", "" if at is None else f"{want[at]}")

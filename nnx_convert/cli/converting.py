@@ -1,0 +1,79 @@
+"""`nnx-convert MODEL`: convert, write, report."""
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from ..artifact import from_bytes, save
+from ..artifact.container import Buffer
+from ..convert import convert, kind, read
+from ..emit.facts import Facts, facts
+from ..emit.report import LABEL, lines
+from ..errors import NnxError, UsageError
+from ..model import Model
+from ..runtime.compiled import CompiledModel
+from ..target import Target
+from ..types import Shape
+from .screen import Progress, show, show_json
+
+FORMATS = {"tflite": "TFLite", "onnx": "ONNX", "nnx": "NNX"}
+
+
+def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_experimental: bool,
+                 sparse: Literal["keep", "fold"], strict: bool, shapes: Mapping[str, Shape],
+                 report: str) -> None:
+    """Do it; raises `NnxError`. The file is written before anything is said, so what is said is so."""
+    begun = time.perf_counter()
+    wanted = Target(int(target.removeprefix("fl")), not no_ex, not no_experimental, sparse)
+    with Progress() as progress:
+        data, name = read(model)
+        form = kind(data)
+        if form == "nnx":
+            converted = loaded(data, name)
+        else:
+            output = output or f"{Path(model).stem}.nnx"
+            untouched(model, output)
+            converted = convert(model, wanted, shapes=shapes, strict=strict, progress=progress)
+        progress("planning")
+        arena = arena_bytes(converted)
+        progress("writing")
+        if output:
+            save(converted, output)
+    found = facts(converted, source=name, format=FORMATS[form], source_bytes=len(data),
+                  seconds=time.perf_counter() - begun, arena_bytes=arena)
+    say(found if not output else replace(found, output=output, output_bytes=os.path.getsize(output)), report)
+
+
+def loaded(data: Buffer, name: str) -> Model:
+    """A model that was converted before."""
+    try:
+        return from_bytes(data)
+    except NnxError as error:
+        raise error.at(name) from error
+
+
+def untouched(source: str, output: str) -> None:
+    """Raise `UsageError` where writing would destroy the file that is read."""
+    if os.path.exists(output) and os.path.samefile(source, output):
+        raise UsageError(f"the output {output} is the model itself", hint="give another name with -o")
+
+
+def arena_bytes(model: Model) -> int | None:
+    """What a run needs beside the weights; None where sizes are open or no run is possible."""
+    try:
+        compiled = CompiledModel(model).prepare()
+    except NnxError:
+        return None
+    return None if compiled is None else compiled.plan.size
+
+
+def say(found: Facts, report: str) -> None:
+    """The report on stdout."""
+    if report == "json":
+        show_json(found.json())
+    else:
+        show(lines(found), LABEL)

@@ -1,0 +1,120 @@
+"""`nnx-convert run FILE`: inputs in, outputs out, compared with what was expected."""
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..convert import compile
+from ..emit.report import LABEL, headed, size
+from ..errors import ExitCode
+from ..runtime.compiled import CompiledModel
+from ..runtime.kernel import Array
+from ..types import Shape
+from .arrays import Given, gathered, read_archive, write_archive
+from .compare import Difference, Tolerance, compared
+from .screen import Progress, show, show_json
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run in numbers."""
+
+    source: str
+    seconds: float
+    inputs: tuple[Given, ...]
+    outputs: dict[str, Array]
+    expected: str | None
+    differences: tuple[Difference, ...]
+    output: str | None
+    output_bytes: int | None
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing differs."""
+        return not any(d.differing for d in self.differences)
+
+
+def run_file(file: str, given: Mapping[str, str], archive: str | None, seed: int | None,
+             output: str | None, expect: str | None, atol: float | None, rtol: float | None, backend: str,
+             threads: int | None, shapes: Mapping[str, Shape], report: str) -> ExitCode:
+    """Do it; raises `NnxError`."""
+    begun = time.perf_counter()
+    with Progress() as progress:
+        progress("compiling")
+        model = compile(file, threads=threads, shapes=shapes or None, backend=backend)
+        inputs = gathered(model.inputs, given, archive, seed, shapes)
+        golden = read_archive(expect) if expect else {}
+        progress("running")
+        outputs = model.run({g.name: g.array for g in inputs})
+    differences = compared(outputs, golden, Tolerance(atol, rtol), expect) if expect else ()
+    written = write_archive(output, outputs) if output else None
+    ran = Ran(Path(file).name, time.perf_counter() - begun, inputs, outputs, expect, differences, output, written)
+    if report == "json":
+        show_json(as_json(ran))
+    else:
+        show(lines(ran, model), LABEL)
+    return ExitCode.GOOD if ran.good else ExitCode.DIFFERENT
+
+
+def lines(ran: Ran, model: CompiledModel) -> Iterator[tuple[str, str]]:
+    """The screen."""
+    yield from headed(ran.source, f"{ran.seconds:.2f} s")
+    width = min(48, max(len(s.name) for s in (*model.inputs, *model.outputs)))
+    for g in ran.inputs:
+        yield "  in", f"{g.name:<{width}}   {described(g.array)}   from {g.origin}"
+    for name, array in ran.outputs.items():
+        yield "  out", f"{name:<{width}}   {described(array)}   {summary(array)}"
+    if ran.differences:
+        yield "expected", f"{ran.expected}: {'equal' if ran.good else 'the numbers differ'}"
+    for d in ran.differences:
+        yield "", f"{d.output:<{width}}   {d.sentence()}"
+    if ran.output is not None:
+        yield "wrote", f"{ran.output}  {size(ran.output_bytes or 0)}"
+
+
+def described(array: Array) -> str:
+    """Type and shape."""
+    return f"{array.dtype} [{','.join(map(str, array.shape))}]"
+
+
+def summary(array: Array) -> str:
+    """The range of the values; the values themselves where they are few."""
+    if array.size <= 4:
+        return " ".join(f"{v:.6g}" for v in array.reshape(-1).tolist())
+    if array.dtype.kind == "c":
+        return ""
+    return f"{array.min():.6g} to {array.max():.6g}, mean {array.mean(dtype=np.float64):.6g}"
+
+
+def as_json(ran: Ran) -> dict[str, Any]:
+    """The same as what `json.dumps` takes; a number that JSON has no word for becomes null."""
+    return {
+        "source": ran.source, "seconds": ran.seconds,
+        "inputs": [{"name": g.name, "from": g.origin, **shape_fields(g.array)} for g in ran.inputs],
+        "outputs": [{"name": n, **shape_fields(a), **range_fields(a)} for n, a in ran.outputs.items()],
+        "expected": ran.expected, "good": ran.good,
+        "differences": [asdict(d) | {"largest": finite(d.largest)} for d in ran.differences],
+        "output": ran.output, "output_bytes": ran.output_bytes}
+
+
+def shape_fields(array: Array) -> dict[str, Any]:
+    """Type and shape."""
+    return {"dtype": str(array.dtype), "shape": list(array.shape)}
+
+
+def range_fields(array: Array) -> dict[str, Any]:
+    """The range of real values."""
+    real = array.size > 0 and array.dtype.kind != "c"
+    return {"min": finite(array.min()) if real else None, "max": finite(array.max()) if real else None,
+            "mean": finite(array.mean(dtype=np.float64)) if real else None}
+
+
+def finite(value: Any) -> float | int | None:
+    """The number, or None where it is infinite or not a number."""
+    number = value.item() if isinstance(value, np.generic) else value
+    return number if np.isfinite(number) else None
