@@ -71,7 +71,7 @@ def bind(model: Model, inputs: Sequence[Tensor | None], options: Options) -> Pro
     """
     binder = Binder(model, options)
     binder.env.update(zip(model.inputs, inputs, strict=True))
-    steps = [step for n in range(len(model.operations)) if (step := binder.step(n)) is not None]
+    steps = [step for n in range(len(model.operations)) if (step := binder.advance(n)) is not None]
     live = {*model.inputs, *model.outputs, *(s for step in steps for s in (*step.outs, *step.reads))}
     tensors = {i: t for i in live if isinstance(t := binder.arg(i), Tensor)}
     constants = {i: t.data for i, t in tensors.items() if t.data is not None}
@@ -86,6 +86,7 @@ class Binder:
         self.model, self.options = model, options
         self.env: dict[Slot, Arg] = {}
         self.last = {i: n for n, o in enumerate(model.operations) for i in o.inputs}
+        self.kept = {*model.inputs, *model.outputs}
 
     def arg(self, index: Slot) -> Arg:
         """What is known of an operand now."""
@@ -93,6 +94,17 @@ class Binder:
             found = self.model.operands[index].arg()
             self.env[index] = replace(found, omittable=False) if isinstance(found, Tensor) else found
         return self.env[index]
+
+    def advance(self, number: int) -> Step | None:
+        """The operation as a step or computed; values that only computed operations have read are let go."""
+        step = self.step(number)
+        if step is not None:
+            self.kept.update(step.reads)
+        for i in self.model.operations[number].inputs:
+            found = self.env.get(i)
+            if self.last[i] == number and i not in self.kept and isinstance(found, Tensor):
+                self.env[i] = replace(found, data=None)
+        return step
 
     def step(self, number: int) -> Step | None:
         """The operation as a step; None where its outputs could be computed now, all it reads being constant."""
