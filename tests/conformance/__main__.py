@@ -1,8 +1,8 @@
-"""`python -m conformance` (in tests/): the vectors that pass, per family; words select families, --pin writes the pins.
+"""The golden vectors that pass, per family.
 
-    python -m conformance                 # every family, a line each where one fails
-    python -m conformance DENSIFY -v      # families whose name has the word, with each failing case
-    python -m conformance --pin           # pin what passes now
+    python tests/conformance                 # every family, a line each where a case fails
+    python tests/conformance DENSIFY -v      # families whose name has the word, with each failing case
+    python tests/conformance --pin           # pin what passes now
 """
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from conformance.pins import counted, pin, pinned
-from conformance.vectors import failures
+from pins import counted, pin, pinned
+from vectors import failures
 
 
 def main(words: list[str]) -> None:

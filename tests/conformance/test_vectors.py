@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.pins import counted, pinned, total
-from conformance.vectors import Route, failures
+from pins import counted, pinned, total
+from vectors import Route, failures
 from nnx_convert import Model, load
 
 FAMILIES = counted()
@@ -26,7 +26,7 @@ def check(family: str, route: Route) -> None:
     wrong = {name: why for name, why in found.items() if why}
     passes, pin = len(found) - len(wrong), pinned().get(family, 0)
     assert passes >= pin, f"{passes} of {len(found)} pass, {pin} did before:\n{shown(wrong)}"
-    assert passes == pin, f"{passes} pass, pinned are {pin}: raise the pin (python -m conformance {family} --pin)"
+    assert passes == pin, f"{passes} pass, pinned are {pin}: raise the pin (python tests/conformance {family} --pin)"
 
 
 @pytest.mark.parametrize("family", FAMILIES)
