@@ -13,7 +13,7 @@ from ..ops.sparse import DENSIFY
 from ..schema import OpDef
 from ..target import EX_CODES, level_name
 from ..types import ChannelQuant, Port, Quant, Tensor
-from .levels import needs
+from .levels import Reason, needs
 from .macs import macs
 
 KINDS = ("base", "EX", "DENSIFY", "host")
@@ -44,8 +44,8 @@ class HostFacts:
 class Facts:
     """A converted model in numbers. Sizes are in bytes; what is not known is None.
 
-    `operations` counts them by kind (base, EX, DENSIFY, host) and name; `reasons` says why the feature level
-    is what it is, and of how many operations. `dense_bytes` is what the sparse constants would take dense.
+    `operations` counts them by kind (base, EX, DENSIFY, host) and name; `reasons` says what makes the feature
+    level what it is. `sparse_bytes` is what the sparse constants take, `dense_bytes` what they would dense.
     """
 
     source: str
@@ -57,7 +57,7 @@ class Facts:
     level: str
     operations: dict[str, dict[str, int]]
     host: tuple[HostFacts, ...]
-    reasons: dict[str, int]
+    reasons: tuple[Reason, ...]
     weight_bytes: int
     sparse_bytes: int
     dense_bytes: int

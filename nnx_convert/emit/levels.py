@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..model import Model
@@ -11,48 +12,66 @@ from ..target import level_name
 from ..types import Tensor, Type, Undecided
 
 
-def needs(model: Model) -> dict[str, int]:
-    """The reasons for a model's level, each with the number of operations it holds for; the most frequent first."""
-    level, found = model.level, dict[str, int]()
+@dataclass(frozen=True)
+class Reason:
+    """One fact of the table that calls for a level, and the operations it holds for, with their numbers."""
+
+    fact: str
+    operations: dict[str, int]
+
+
+def needs(model: Model) -> tuple[Reason, ...]:
+    """The reasons for a model's level; those of the most operations first."""
+    found = _counts(model, model.level)
+    if model.relaxed and not found:
+        found["allows float32 to be computed as float16"] = {"the model": 1}
+    reasons = (Reason(fact, dict(sorted(ops.items(), key=lambda item: (-item[1], item[0]))))
+               for fact, ops in found.items())
+    return tuple(sorted(reasons, key=lambda r: (-sum(r.operations.values()), r.fact)))
+
+
+def _counts(model: Model, level: int) -> dict[str, dict[str, int]]:
+    """Facts, the operations each holds for, and how many: of the model and its subgraphs."""
+    found: dict[str, dict[str, int]] = {}
     for o, c in zip(model.operations, model.checked, strict=True):
         if c.level == level and not o.op.host:
-            why = reason(o.op, c, [model.operands[i].tensor() for i in o.outputs])
-            found[why] = found.get(why, 0) + 1
+            names = found.setdefault(reason(o.op, c, [model.operands[i].tensor() for i in o.outputs]), {})
+            names[o.op.name] = names.get(o.op.name, 0) + 1
     for inner in model.subgraphs:
-        for why, count in needs(inner).items() if inner.level == level else ():
-            found[why] = found.get(why, 0) + count
-    if model.relaxed and level == 28 and not found:
-        found["float32 as float16 (relaxed) is there from 28"] = 1
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+        for fact, ops in _counts(inner, level).items():
+            names = found.setdefault(fact, {})
+            names.update({name: names.get(name, 0) + n for name, n in ops.items()})
+    return found
 
 
 def reason(op: OpDef, checked: Checked, outputs: Sequence[Tensor]) -> str:
-    """The first fact of the table that says the operation's level; `outputs` as declared."""
-    return next(_reasons(op, checked, outputs), f"{op.name} takes {level_name(checked.level)}")
+    """The first fact of the table that says the operation's level, as a predicate; `outputs` as declared."""
+    return next(_reasons(op, checked, outputs), f"takes this from {level_name(checked.level)}")
 
 
 def _reasons(op: OpDef, checked: Checked, outputs: Sequence[Tensor]) -> Iterator[str]:
-    level, name = checked.level, level_name(checked.level)
+    level, since = checked.level, f"from {level_name(checked.level)}"
     form = checked.placed.form
     if min(op.types.values()) == level:
-        yield f"{op.name} is there from {name}"
+        yield f"is there {since}"
     key = form.key(checked.placed.own)
-    for p, type_ in _listed(checked):
+    for p, type_ in _listed(checked, outputs):
         if p.kind.allowed(key, op.types).get(type_) == level:
-            yield f"{op.name} takes {type_.name}{'' if p.kind.is_key else f' as {p.name}'} from {name}"
-    yield from (f"{op.name} takes {p.name} from {name}" for p, _ in _listed(checked) if p.since == level)
+            yield f"takes {type_.name}{'' if p.kind.is_key or p.kind.output else f' as {p.name}'} {since}"
+    yield from (f"takes the operand {p.name} {since}" for p, _ in _listed(checked, outputs) if p.since == level)
     if form.since == level:
-        yield f"{op.name} takes this order of operands from {name}"
-    yield from (f"{op.name} below {name}: {text}" for text in _broken(op, checked, outputs))
+        yield f"takes this order of operands {since}"
+    yield from (f"is free of a limit {since}: {text}" for text in _broken(op, checked, outputs))
     if any(p.since == level for p in op.returns[:len(outputs)]):
-        yield f"{op.name} has all its outputs from {name}"
+        yield f"has all its outputs {since}"
 
 
-def _listed(checked: Checked) -> Iterator[tuple[Param, Type]]:
-    """Every listed operand's parameter and type."""
+def _listed(checked: Checked, outputs: Sequence[Tensor]) -> Iterator[tuple[Param, Type]]:
+    """Every listed operand's parameter and type; also the output whose type a parameter stands for."""
     for p in checked.placed.form.inputs:
         slot: Any = checked.placed.slots.get(p.name)
         yield from ((p, arg.type) for arg in (slot if p.variadic else (slot,)) if arg is not None)
+    yield from ((p, outputs[0].type) for p in checked.placed.form.params if p.kind.output == "type" and outputs)
 
 
 def _broken(op: OpDef, checked: Checked, outputs: Sequence[Tensor]) -> Iterator[str]:

@@ -5,8 +5,9 @@ import textwrap
 from collections.abc import Iterator, Mapping
 
 from .facts import Facts, HostFacts, PortFacts
+from .levels import Reason
 
-WIDTH, LABEL = 100, 9
+WIDTH, LABEL = 100, 11
 #: Reasons, host operations and notes beyond these are counted, not shown.
 MOST = 5
 Line = tuple[str, str]              # a label, and what stands beside it
@@ -24,8 +25,8 @@ def lines(facts: Facts) -> Iterator[Line]:
     yield "maps to", "NNAPI level " + facts.level + "".join(
         f" + {k}" for k in ("EX", "DENSIFY", "host") if facts.operations[k])
     yield from mapping(facts)
-    for why, count in list(facts.reasons.items())[:MOST]:
-        yield from wrapped("needs", f"level {facts.level}: {why} ({counted(count, 'operation')})")
+    for n, reason in enumerate(facts.reasons[:MOST]):
+        yield from wrapped("" if n else "needs", f"level {facts.level}: {because(reason)}")
     if len(facts.reasons) > MOST:
         yield "", f"and {counted(len(facts.reasons) - MOST, 'more reason')}"
     yield "size", "   ".join(sizes(facts))
@@ -39,22 +40,29 @@ def lines(facts: Facts) -> Iterator[Line]:
 
 def headed(left: str, right: str) -> Iterator[Line]:
     """A first line over the whole width."""
-    yield f"{left}{right:>{max(len(right) + 2, WIDTH - len(left))}}", ""
+    yield f"{left}   {right:>{max(len(right), WIDTH - len(left) - 3)}}", ""
 
 
 def ports(facts: Facts) -> Iterator[Line]:
     """The inputs and outputs, their columns aligned."""
     both = [("  in", p) for p in facts.inputs] + [("  out", p) for p in facts.outputs]
-    width = max((len(p.name) for _, p in both), default=0)
-    yield from ((label, f"{p.name:<{min(width, 48)}}   {described(p)}") for label, p in both)
+    rows = [(p.name, shaped(p), grid(p)) for _, p in both]
+    first, second = (min(48, max((len(r[i]) for r in rows), default=0)) for i in (0, 1))
+    for (label, _), (name, shape, rest) in zip(both, rows, strict=True):
+        yield label, f"{name:<{first}}   {shape:<{second}}   {rest}".rstrip()
 
 
-def described(p: PortFacts) -> str:
-    """Type, shape and grid of a port."""
-    shape = "" if p.shape is None else ",".join("?" if n is None else str(n) for n in p.shape)
-    grid = p.quantization or {}
-    scale = f"   scale {grid['scale']:.6g} zero {grid['zero_point']}" if grid.get("scale") else ""
-    return f"{p.dtype} [{'...' if p.shape is None else shape}]{scale}{'   state' if p.state else ''}"
+def shaped(p: PortFacts) -> str:
+    """Type and shape of a port."""
+    shape = "..." if p.shape is None else ",".join("?" if n is None else str(n) for n in p.shape)
+    return f"{p.dtype} [{shape}]"
+
+
+def grid(p: PortFacts) -> str:
+    """The quantisation of a port, and whether it is a state."""
+    q = p.quantization or {}
+    scale = f"scale {q['scale']:.6g} zero {q['zero_point']}" if q.get("scale") else ""
+    return f"{scale}{'   state' if p.state else ''}".strip()
 
 
 def mapping(facts: Facts) -> Iterator[Line]:
@@ -64,11 +72,21 @@ def mapping(facts: Facts) -> Iterator[Line]:
             yield from wrapped(f"  {kind}", listed(facts.operations[kind]))
     if sparse := sum(facts.operations["DENSIFY"].values()):
         kept = f"keeps {size(facts.dense_bytes)} of weights at {size(facts.sparse_bytes)}" * bool(facts.dense_bytes)
-        yield "  DENSIFY", f" {sparse}   {kept}"
+        yield "  DENSIFY", f"{sparse}   {kept}"
     for h in facts.host[:MOST]:
         yield from wrapped("  host", on_host(h))
     if len(facts.host) > MOST:
         yield "", f"and {counted(sum(h.count for h in facts.host[MOST:]), 'more host operation')}"
+
+
+def because(reason: Reason) -> str:
+    """A reason for a level as a sentence."""
+    names, count = list(reason.operations), sum(reason.operations.values())
+    verb, rest = reason.fact.split(" ", 1)
+    if len(names) > 1:
+        verb = {"takes": "take", "is": "are", "has": "have"}.get(verb, verb)
+    subject = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"{subject} {verb} {rest} ({counted(count, 'operation')})"
 
 
 def on_host(h: HostFacts) -> str:
