@@ -58,6 +58,8 @@ class Unknown:
 #: To the type checker an unknown number is a number; that is the point of it.
 UNKNOWN: int = cast(int, Unknown())
 Shape = tuple[int, ...]
+#: More elements than any list of axes, sizes or indices that inference looks at.
+LONGEST = 1 << 16
 
 
 def known(value: object) -> bool:
@@ -135,8 +137,13 @@ class Tensor:
         return Tensor(self.type, shape)
 
     def ints(self) -> tuple[int, ...]:
-        """The elements of an index tensor, flattened; each UNKNOWN where it is not constant."""
+        """The elements of an index tensor, flattened; each UNKNOWN where it is not constant.
+
+        A file may claim any size for one that is not: a list of more than `LONGEST` numbers is not made.
+        """
         if self.data is None:
+            if self.size > LONGEST:
+                raise Undecided
             return (UNKNOWN,) * int(self.size)
         return tuple(int(v) for v in self.data.reshape(-1))
 
