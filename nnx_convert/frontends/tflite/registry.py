@@ -1,0 +1,114 @@
+"""Importers: one function per operator, found by its name, its signature saying what it takes."""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import numpy as np
+
+from ...errors import FormatError, Unsupported
+from ...graph import Value
+from .guard import absent
+from .records import Operator
+
+Const = Annotated[tuple[int, ...], "const"]
+INT32 = range(-1 << 31, 1 << 31)
+
+
+@dataclass(frozen=True)
+class Handle:
+    """A resource variable, by name."""
+
+    name: str
+
+
+Given = Value | Handle | None
+Result = Value | Handle | Sequence[Value] | None
+F = TypeVar("F", bound=Callable[..., Result])
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of an importer, as its parameter declares it."""
+
+    name: str
+    wants: type
+    optional: bool
+    const: bool
+    many: bool
+
+    def take(self, index: int, given: Given) -> Any:
+        """The argument for what the file gives; raises `FormatError` or `Unsupported` where it does not do."""
+        if given is None:
+            if self.optional:
+                return None
+            raise FormatError(f"input {index}, {self.name}, is left out")
+        if not isinstance(given, self.wants):
+            raise FormatError(f"input {index}, {self.name}, is a {type(given).__name__.lower()}")
+        return constant(self.name, given) if self.const else given
+
+
+@dataclass(frozen=True)
+class Importer:
+    """An importer with what its signature says."""
+
+    fn: Callable[..., Result]
+    options: type | None
+    inputs: tuple[Input, ...]
+
+    def arguments(self, op: Operator, given: Sequence[Given]) -> list[Any]:
+        """The operator's options and inputs as the function takes them; raises `FormatError`, `Unsupported`."""
+        args = [] if self.options is None else [options(self.options, op)]
+        many = bool(self.inputs) and self.inputs[-1].many
+        if len(given) > len(self.inputs) and not many:
+            raise FormatError(f"has {len(given)} inputs, {len(self.inputs)} at most")
+        fixed = self.inputs[:-1] if many else self.inputs
+        padded = [*given, *[None] * (len(fixed) - len(given))]
+        args += [p.take(i, v) for i, (p, v) in enumerate(zip(fixed, padded, strict=False))]
+        return args + [self.inputs[-1].take(i, v) for i, v in enumerate(padded) if i >= len(fixed)]
+
+
+IMPORTERS: dict[str, Importer] = {}
+
+
+def imports(fn: F, name: str = "", options: type | None = None) -> F:
+    """Register an importer under its own name or another.
+
+    Its parameters: `g` emits nodes; `o`, where it is there, are the options, on the class it is annotated with or
+    `options`; then come the inputs in TFLite's order. An annotation says what an input may be: `Value`,
+    `Value | None`, `Handle`, or `Const`, integers that must be known.
+    """
+    hints = get_type_hints(fn, include_extras=True)
+    params = [p for p in inspect.signature(fn).parameters.values() if p.name not in ("g", "o")]
+    IMPORTERS[name or fn.__name__] = Importer(fn, options or hints.get("o"), tuple(_input(p, hints) for p in params))
+    return fn
+
+
+def _input(p: inspect.Parameter, hints: dict[str, Any]) -> Input:
+    hint, many = hints[p.name], p.kind is p.VAR_POSITIONAL
+    const = getattr(hint, "__metadata__", ()) == ("const",)
+    return Input(p.name, Handle if hint is Handle else Value, type(None) in getattr(hint, "__args__", ()), const, many)
+
+
+def options(kind: type, op: Operator) -> Any:
+    """The operator's options, all defaults where the file has none; raises `FormatError` on another operator's."""
+    if op.options is None and not op.union:
+        return absent(kind)
+    if not isinstance(op.options, kind):
+        raise FormatError(f"has the options of another operator ({op.union})")
+    return op.options
+
+
+def constant(name: str, v: Any) -> tuple[int, ...]:
+    """The elements of a constant of integers, beyond INT32 the nearest INT32."""
+    data = v.tensor.data if isinstance(v, Value) else None
+    if data is None or data.dtype.kind not in "iu":
+        raise Unsupported(f"input {name} must be a constant of integers")
+    return tuple(narrow(data).reshape(-1).tolist())
+
+
+def narrow(data: np.ndarray) -> np.ndarray:
+    """Integers, those beyond INT32 as the nearest INT32: in an index, INT64_MAX means the end."""
+    return data if np.can_cast(data.dtype, np.int32) else data.clip(INT32.start, INT32.stop - 1)
