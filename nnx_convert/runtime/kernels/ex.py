@@ -4,14 +4,54 @@ Truth values are bytes, 0 or 1; an input counts as true where its byte is not 0.
 """
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ...ops import ex
 from ...ops.conv import scatter_pads
+from ...schema import OpDef
 from ...types import Tensor
 from ..kernel import Array, Run, Site, ints, kernel
 from .conv import TRANSPOSE_CONV_2D
+from .elements import compared, in_pieces
 from .shape import along
+from .tables import reals
+
+COMPARISONS = {ex.EQUAL_EX: np.equal, ex.NOT_EQUAL_EX: np.not_equal, ex.GREATER_EQUAL_EX: np.greater_equal,
+               ex.LESS_EX: np.less}
+
+
+def _comparison(op: OpDef, function: np.ufunc) -> None:
+    @kernel(op)
+    def prepare(site: Site, x: Tensor, y: Tensor) -> Run:
+        """Of real values: unlike TFLite's comparisons, also where a scale is so small that those round them alike."""
+        return compared(site, x, y, function, (partial(reals, x), partial(reals, y)))
+
+
+for _op, _function in COMPARISONS.items():
+    _comparison(_op, _function)
+
+
+@kernel(ex.LOGICAL_AND_EX, inplace=("x", "y"))
+def LOGICAL_AND_EX(site: Site, x: Tensor, y: Tensor) -> Run:
+    def step(out: Array, x: Array, y: Array) -> None:
+        np.logical_and(x, y, out=out.view(np.bool_))
+    return in_pieces(site, (x, y), step, passes=1)
+
+
+@kernel(ex.LOGICAL_OR_EX, inplace=("x", "y"))
+def LOGICAL_OR_EX(site: Site, x: Tensor, y: Tensor) -> Run:
+    def step(out: Array, x: Array, y: Array) -> None:
+        np.logical_or(x, y, out=out.view(np.bool_))
+    return in_pieces(site, (x, y), step, passes=1)
+
+
+@kernel(ex.LOGICAL_NOT_EX, inplace=("x",))
+def LOGICAL_NOT_EX(site: Site, x: Tensor) -> Run:
+    def run(out: Array, x: Array) -> None:
+        np.logical_not(x, out=out.view(np.bool_))
+    return run
 
 
 @kernel(ex.SQUARED_DIFFERENCE_EX, inplace=("x", "y"))
