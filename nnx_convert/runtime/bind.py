@@ -1,7 +1,8 @@
 """A model and concrete shapes as steps: canonical arguments, every rule checked again, constants computed once."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +12,12 @@ from ..errors import RunError
 from ..model import Model, Operation
 from ..schema import Checked, OpDef, OpError
 from ..types import Arg, Shape, Signature, Tensor, known
-from .kernel import Array, Call, NeedsValue, Run, Site, kernel_of
+from .kernel import Array, Call, Compute, Kernel, NeedsValue, Run, Site, kernel_of
 
 #: Where an array of a step comes from: an operand by its index.
 Slot = int
+#: What NumPy raises where a kernel's run meets values that it cannot take.
+FAILURES = (ValueError, LookupError, ArithmeticError, MemoryError)
 
 
 class Dynamic(Exception):
@@ -110,16 +113,34 @@ class Binder:
         """The operation as a step; None where its outputs could be computed now, all it reads being constant."""
         o = self.model.operations[number]
         found, outs = self.checked(number, o)
-        if not all(t.dims is not None and all(map(known, t.dims)) for t in outs):
-            raise Dynamic(self.place(number))
+        if not all(map(complete, outs)):
+            self.set(o.outputs, outs, self.sized(number, o, found.args, outs))
+            return None
         step = self.prepared(number, o, found.args, outs)
         self.env.update(zip(o.outputs, outs, strict=False))
         data = {i: t.data for i in step.reads if isinstance(t := self.env[i], Tensor) and t.data is not None}
         if len(data) < len(set(step.reads)):
             return step
-        for i, array in execute(step, data, dict(zip(o.outputs, outs, strict=False))).items():
-            self.env[i] = replace(self.tensor(i), data=array)
+        with failing(step.name, step.origin):
+            made = execute(step, data, dict(zip(o.outputs, outs, strict=False)))
+        self.set(o.outputs, outs, list(made.values()))
         return None
+
+    def set(self, where: Sequence[Slot], outs: Sequence[Tensor], arrays: Sequence[Array]) -> None:
+        """The outputs of an operation as constants."""
+        self.env |= {i: replace(t, dims=array.shape, data=array)
+                     for i, t, array in zip(where, outs, arrays, strict=False)}
+
+    def sized(self, number: int, o: Operation, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> Sequence[Array]:
+        """The outputs of an operation, whose sizes follow from its inputs' values; raises `Dynamic` without these."""
+        kernel, origin = self.kernel(number, o), self.place(number)
+        if kernel.compute is None:
+            raise Dynamic(origin)
+        try:
+            with failing(o.op.name, origin):
+                return computed(kernel.compute, self.site(o, args, outs), o.op, args)
+        except NeedsValue as error:
+            raise Dynamic(origin) from error
 
     def tensor(self, index: Slot) -> Tensor:
         """An operand that is a tensor."""
@@ -139,10 +160,7 @@ class Binder:
 
     def prepared(self, number: int, o: Operation, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> Step:
         """The kernel's run function, with the slots of its arrays."""
-        kernel = kernel_of(o.op)
-        if kernel is None:
-            raise RunError(f"there is no kernel for {o.op.name}", self.place(number))
-        site = Site(outs, self.options.threads, self.model.relaxed, self._calls(o, args))
+        kernel, site = self.kernel(number, o), self.site(o, args, outs)
         try:
             run = kernel.prepare(site, **args)
         except NeedsValue as error:
@@ -153,6 +171,17 @@ class Binder:
         placed = {n: mapped(args[n], lambda t: where[id(t)]) for n in tensor_names(o.op)}
         return Step(o.op.name, self.place(number), run, o.outputs, tuple(placed.values()), tuple(site.buffers),
                     placed[kernel.view] if kernel.view else None, tuple(placed[n] for n in kernel.inplace))
+
+    def kernel(self, number: int, o: Operation) -> Kernel:
+        """The operation's kernel; raises `RunError` where there is none."""
+        kernel = kernel_of(o.op)
+        if kernel is None:
+            raise RunError(f"there is no kernel for {o.op.name}", self.place(number))
+        return kernel
+
+    def site(self, o: Operation, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> Site:
+        """Where the operation's kernel is prepared."""
+        return Site(outs, self.options.threads, self.model.relaxed, self._calls(o, args))
 
     def _calls(self, o: Operation, args: Mapping[str, Any]) -> dict[str, Call]:
         models = [m for i in o.inputs if isinstance(m := self.model.operands[i].value, Model)]
@@ -204,11 +233,39 @@ def execute(step: Step, arrays: Mapping[Slot, Array], outs: Mapping[Slot, Tensor
     return made
 
 
+def computed(compute: Callable[..., Compute], site: Site, op: OpDef, args: Mapping[str, Any]) -> Sequence[Array]:
+    """The outputs of a kernel that chooses their sizes; raises `NeedsValue` where an argument is no constant."""
+    values = [mapped(args[n], _value) for n in tensor_names(op)]
+    return compute(site, **args)(*values)
+
+
+def _value(t: Tensor) -> Array:
+    if t.data is None:
+        raise NeedsValue
+    return t.data
+
+
+@contextmanager
+def failing(name: str, origin: str) -> Iterator[None]:
+    """What NumPy raises where values do not fit, as a `RunError` of an operation."""
+    try:
+        yield
+    except FAILURES as error:
+        raise RunError(f"{name} failed: {error}", origin) from error
+
+
+def complete(t: Tensor) -> bool:
+    """Whether every size of it is known."""
+    return t.dims is not None and all(map(known, t.dims))
+
+
 def once(op: OpDef, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> list[Array] | None:
     """Compute one operation on constant arguments (canonical, by name); None where there is no kernel for it."""
     kernel = kernel_of(op)
     if kernel is None:
         return None
+    if kernel.compute is not None:
+        return list(computed(kernel.compute, Site(outs), op, args))
     if kernel.view:
         return [args[kernel.view].data.reshape(outs[0].shape)]
     site = Site(outs)

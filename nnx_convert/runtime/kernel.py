@@ -15,11 +15,15 @@ weights, tables, multipliers, choosing a way) and gives the inner one, which is 
 then every tensor argument in the table's order (a variadic one as a tuple, a record as that record, None
 where left out), then the scratch buffers the site was asked for. It writes all of its outputs and nothing
 else, and it may be run by several threads at once, each with arrays of its own.
+
+Where only values tell the sizes of the outputs (`sized`), the inner function is handed the arguments alone and
+gives the outputs.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +33,8 @@ from ..types import Shape, Tensor
 
 Array = np.ndarray[Any, Any]
 Run = Callable[..., None]
+#: What a kernel with outputs of any size gives instead: arrays in, the outputs out.
+Compute = Callable[..., Sequence[Array]]
 #: The graph argument of an IF or a WHILE as a kernel calls it: arrays in, arrays out.
 Call = Callable[[Sequence[Array | None]], list[Array]]
 
@@ -71,10 +77,12 @@ class Kernel:
     prepare: Callable[..., Run]
     inplace: tuple[str, ...] = ()
     view: str = ""                       # the argument whose bytes are the output's; nothing runs then
+    compute: Callable[..., Compute] | None = None       # prepares where the sizes of the outputs are open
 
 
 KERNELS: dict[str, Kernel] = {}
 Prepare = TypeVar("Prepare", bound=Callable[..., Run])
+Sized = TypeVar("Sized", bound=Callable[..., Compute])
 
 
 def kernel(*ops: OpDef, inplace: Sequence[str] = (), view: str = "") -> Callable[[Prepare], Prepare]:
@@ -84,12 +92,43 @@ def kernel(*ops: OpDef, inplace: Sequence[str] = (), view: str = "") -> Callable
     that argument's bytes in another shape.
     """
     def register(prepare: Prepare) -> Prepare:
-        for op in ops:
-            if op.name in KERNELS:
-                raise ValueError(f"{op.name} has a kernel already")
-            KERNELS[op.name] = Kernel(prepare, tuple(inplace), view)
+        _register(ops, Kernel(prepare, tuple(inplace), view))
         return prepare
     return register
+
+
+def sized(*ops: OpDef) -> Callable[[Sized], Sized]:
+    """Register the kernel of these operations, whose outputs' sizes follow from values.
+
+    Its run gives them as arrays of their types. Where a model says the sizes, a run that finds others raises
+    `ValueError`.
+    """
+    def register(compute: Sized) -> Sized:
+        _register(ops, Kernel(_fitted(compute), compute=compute))
+        return compute
+    return register
+
+
+def _register(ops: Sequence[OpDef], kernel: Kernel) -> None:
+    for op in ops:
+        if op.name in KERNELS:
+            raise ValueError(f"{op.name} has a kernel already")
+        KERNELS[op.name] = kernel
+
+
+def _fitted(compute: Callable[..., Compute]) -> Callable[..., Run]:
+    """The kernel where the sizes are known: its outputs are copied to their places."""
+    @wraps(compute)
+    def prepare(site: Site, **args: Any) -> Run:
+        given, count = compute(site, **args), len(site.outs)
+
+        def run(*arrays: Any) -> None:
+            for i, (out, found) in enumerate(zip(arrays, given(*arrays[count:]), strict=False)):
+                if out.shape != found.shape:
+                    raise ValueError(f"output {i} has shape {list(found.shape)}, the model says {list(out.shape)}")
+                np.copyto(out, found)
+        return run
+    return prepare
 
 
 def kernel_of(op: OpDef) -> Kernel | None:

@@ -13,14 +13,12 @@ import numpy as np
 from ..errors import NnxError, RunError
 from ..model import Model
 from ..types import Tensor
-from .bind import Dynamic, Options, Program, bind, fill
+from .bind import FAILURES, Dynamic, Options, Program, bind, fill
 from .kernel import Array, Call, Run
 from .plan import ALIGN, Plan, plan
 
 #: Programs kept, one per set of input shapes, and idle arenas kept per program.
 PROGRAMS, ARENAS = 8, 2
-#: What NumPy raises where a kernel's run meets values that it cannot take.
-FAILURES = (ValueError, LookupError, ArithmeticError, MemoryError)
 
 Arrays = Sequence[Array | None]
 

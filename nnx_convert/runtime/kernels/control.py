@@ -3,36 +3,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ...errors import RunError
 from ...ops import control
 from ...types import Signature, Tensor
-from ..kernel import Array, Call, Run, Site, kernel
+from ..kernel import Array, Call, Compute, Run, Site, kernel, sized
 
 #: NNAPI's longest loop timeout (`ANeuralNetworks_getMaximumLoopTimeout`): a loop that runs longer fails.
 LOOP_SECONDS = 15.0
 
 
-@kernel(control.IF)
-def IF(site: Site, cond: Tensor, then: Signature, orelse: Signature, args: tuple[Tensor, ...]) -> Run:
+@sized(control.IF)
+def IF(site: Site, cond: Tensor, then: Signature, orelse: Signature, args: tuple[Tensor, ...]) -> Compute:
     calls = site.calls
 
-    def run(*arrays: Any) -> None:
-        *outs, cond, args = arrays
-        give(outs, calls["then" if cond[0] else "orelse"](args))
+    def run(cond: Array, args: Sequence[Array | None]) -> list[Array]:
+        return calls["then" if cond[0] else "orelse"](args)
     return run
 
 
-@kernel(control.WHILE)
-def WHILE(site: Site, cond: Signature, body: Signature, values: tuple[Tensor, ...], count: int) -> Run:
+@sized(control.WHILE)
+def WHILE(site: Site, cond: Signature, body: Signature, values: tuple[Tensor, ...], count: int) -> Compute:
     calls = site.calls
 
-    def run(*arrays: Any) -> None:
-        *outs, values = arrays
-        give(outs, looped(calls["cond"], calls["body"], values)[:count])
+    def run(values: Sequence[Array | None]) -> list[Array]:
+        return looped(calls["cond"], calls["body"], values)[:count]
     return run
 
 
@@ -46,14 +43,6 @@ def looped(cond: Call, body: Call, values: Sequence[Array | None]) -> list[Array
         found = body(now)
         now[:len(found)] = found
     return [np.asarray(v) for v in now]
-
-
-def give(outs: Sequence[Array], found: Sequence[Array]) -> None:
-    """Copy a subgraph's results out; raises `RunError` where one is not of the size the model says."""
-    for out, array in zip(outs, found, strict=True):
-        if out.shape != array.shape:
-            raise RunError(f"a subgraph gives {list(array.shape)} where the model says {list(out.shape)}")
-        np.copyto(out, array)
 
 
 @kernel(control.RANDOM_MULTINOMIAL)
