@@ -8,11 +8,12 @@ right as well where those at the limit lie beyond the output's range. Elsewhere 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from .cuts import CHUNK, cuts, repeats
 from .fixedpoint import scale32
 
 Array = np.ndarray[Any, Any]
@@ -20,8 +21,6 @@ Array = np.ndarray[Any, Any]
 #: Largest |x| * 2^max(s, 0) that float64 scales exactly.
 EXACT = (1 << 22) - 1
 TILT = 1 + 2.0**-32
-#: Elements handled at a time: what stays in a core's second-level cache with its constants.
-CHUNK = 1 << 14
 
 
 class Requantizer:
@@ -40,7 +39,7 @@ class Requantizer:
         self.zero, self.low, self.high = zero, low, high
         self.channels = b.size
         left, right = np.maximum(s, 0), np.maximum(-s, 0)
-        tile = max(1, 1024 // self.channels)
+        tile = repeats(self.channels)
 
         def tiled(a: Array) -> Array:
             return np.tile(a, tile)
@@ -82,7 +81,7 @@ class Requantizer:
         flat, to = acc.reshape(-1), out.reshape(-1)
         if work is None:
             work = np.empty(*self.scratch(flat.size))
-        for part, use in _parts(flat.size, self.width):
+        for part, use in cuts(flat.size, self.width):
             self._way(flat[part], to[part], work[:part.stop - part.start], use)
 
     def _floats(self, x: Array, out: Array, t: Array, use: slice) -> None:
@@ -118,13 +117,3 @@ class Requantizer:
         rows = x.reshape(-1, use.stop).astype(np.int64) + self._bias[use]
         y = scale32(rows, self._m[use], self._shift[use]) + self.zero
         np.copyto(out, np.clip(y, self.low, self.high).reshape(-1), casting="unsafe")
-
-
-def _parts(count: int, width: int) -> Iterator[tuple[slice, slice]]:
-    """Cuts of `count` elements, each with the cut of constants (of `width`) its rows are lined up with."""
-    step = max(CHUNK // width, 1) * width
-    whole = count // width * width
-    for at in range(0, whole, step):
-        yield slice(at, min(at + step, whole)), slice(0, width)
-    if whole < count:
-        yield slice(whole, count), slice(0, count - whole)

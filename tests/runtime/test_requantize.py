@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nnx_convert.runtime.cuts import CHUNK
 from nnx_convert.runtime.fixedpoint import multipliers
-from nnx_convert.runtime.requantize import CHUNK, Requantizer
+from nnx_convert.runtime.requantize import Requantizer
 
 DTYPES = ("int8", "uint8", "int16", "uint16")
 
