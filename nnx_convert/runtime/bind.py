@@ -167,6 +167,8 @@ class Binder:
             raise Dynamic(self.place(number)) from error
         except OpError as error:
             raise RunError(str(error), self.place(number)) from error
+        except RunError as error:
+            raise error.at(self.place(number)) from error
         where = {id(t): i for i in o.inputs if isinstance(t := self.arg(i), Tensor)}
         placed = {n: mapped(args[n], lambda t: where[id(t)]) for n in tensor_names(o.op)}
         return Step(o.op.name, self.place(number), run, o.outputs, tuple(placed.values()), tuple(site.buffers),
@@ -247,9 +249,11 @@ def _value(t: Tensor) -> Array:
 
 @contextmanager
 def failing(name: str, origin: str) -> Iterator[None]:
-    """What NumPy raises where values do not fit, as a `RunError` of an operation."""
+    """What NumPy or a kernel raises where values do not fit, as a `RunError` of an operation."""
     try:
         yield
+    except RunError as error:
+        raise error.at(origin) from error
     except FAILURES as error:
         raise RunError(f"{name} failed: {error}", origin) from error
 
@@ -260,20 +264,24 @@ def complete(t: Tensor) -> bool:
 
 
 def once(op: OpDef, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> list[Array] | None:
-    """Compute one operation on constant arguments (canonical, by name); None where there is no kernel for it."""
+    """Compute one operation on constant arguments (canonical, by name); None where there is no kernel for it.
+
+    Raises `RunError` where it fails on them, `NeedsValue` where one is no constant.
+    """
     kernel = kernel_of(op)
     if kernel is None:
         return None
-    if kernel.compute is not None:
-        return list(computed(kernel.compute, Site(outs), op, args))
-    if kernel.view:
-        return [args[kernel.view].data.reshape(outs[0].shape)]
-    site = Site(outs)
-    run = kernel.prepare(site, **args)
-    made = [np.zeros(t.shape, t.type.dtype) for t in outs]
-    run(*made, *(mapped(args[n], lambda t: t.data) for n in tensor_names(op)),
-        *(np.empty(s, d) for s, d in site.buffers))
-    return made
+    with failing(op.name, ""):
+        if kernel.compute is not None:
+            return list(computed(kernel.compute, Site(outs), op, args))
+        if kernel.view:
+            return [args[kernel.view].data.reshape(outs[0].shape)]
+        site = Site(outs)
+        run = kernel.prepare(site, **args)
+        made = [np.zeros(t.shape, t.type.dtype) for t in outs]
+        run(*made, *(mapped(args[n], lambda t: t.data) for n in tensor_names(op)),
+            *(np.empty(s, d) for s, d in site.buffers))
+        return made
 
 
 def _merged(inferred: Tensor, declared: Tensor) -> Tensor:

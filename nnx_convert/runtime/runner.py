@@ -58,6 +58,8 @@ class Compiled:
         try:
             for run, args, n in frame.calls:  # noqa: B007  (n names the step that failed)
                 run(*args)
+        except RunError as error:
+            raise error.at(self.program.steps[n].origin) from error
         except FAILURES as error:
             step = self.program.steps[n]
             raise RunError(f"{step.name} failed: {error}", step.origin) from error

@@ -14,7 +14,9 @@ from ...schema import OpDef
 from ...types import Tensor
 from ..kernel import Array, Run, Site, ints, kernel
 from .conv import TRANSPOSE_CONV_2D
+from .convert import CAST
 from .elements import compared, in_pieces
+from .reduce import REDUCE_MAX, REDUCE_MIN, REDUCE_SUM
 from .shape import along
 from .tables import reals
 
@@ -52,6 +54,26 @@ def LOGICAL_NOT_EX(site: Site, x: Tensor) -> Run:
     def run(out: Array, x: Array) -> None:
         np.logical_not(x, out=out.view(np.bool_))
     return run
+
+
+@kernel(ex.CAST_EX)
+def CAST_EX(site: Site, x: Tensor, to: int) -> Run:
+    return CAST(site, x, to)
+
+
+@kernel(ex.REDUCE_MAX_EX)
+def REDUCE_MAX_EX(site: Site, x: Tensor, axes: Tensor) -> Run:
+    return REDUCE_MAX(site, x, axes, False)
+
+
+@kernel(ex.REDUCE_MIN_EX)
+def REDUCE_MIN_EX(site: Site, x: Tensor, axes: Tensor) -> Run:
+    return REDUCE_MIN(site, x, axes, False)
+
+
+@kernel(ex.REDUCE_SUM_EX)
+def REDUCE_SUM_EX(site: Site, x: Tensor, axes: Tensor) -> Run:
+    return REDUCE_SUM(site, x, axes, False)
 
 
 @kernel(ex.SQUARED_DIFFERENCE_EX, inplace=("x", "y"))

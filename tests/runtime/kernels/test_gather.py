@@ -55,7 +55,7 @@ def test_an_index_out_of_bounds_is_named(op: str, const: bool, index: int) -> No
     indices = ints(1, index) if const else t([1, index], np.int32)
     args = {"GATHER": [t(TABLE), 0, indices], "GATHER_EX": [t(TABLE), indices, 0],
             "EMBEDDING_LOOKUP": [indices, t(TABLE)]}
-    with pytest.raises(RunError, match=rf"index {index} is not in \[0, 4\)"):
+    with pytest.raises(RunError, match=rf"operation 0 {op}: index {index} is not in \[0, 4\)"):
         run(op, args[op], [t(TABLE[:2])])
 
 
