@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import cache, wraps
 from typing import Annotated, Any
 
-from ..kinds import BROADCASTS, Any1, Bool, Bools, Fx, Int, Ints, Ints1, Mask, Natural, T, To, broadcast
+from ..kinds import (
+    BROADCASTS, Any1, Bool, Bools, Fx, Int, Ints, Ints1, Mask, Natural, T, To, broadcast, scheme_pads, window)
 from ..schema import HOST_CODES, OPS, OpDef, composite, host
 from ..signature import Kind, Param
 from ..types import B8, HOST_TYPES, I32, Q8, TENSORS, UNKNOWN, Quant, Tensor, Type, known
@@ -184,7 +185,9 @@ def REQUANTIZE(x: T, to: ToAny) -> To:
 @host(60000, ALL)
 def CONV_3D(x: T, w: Any1, b: Any1 | None, scheme: Int, sd: Int, sh: Int, sw: Int, act: Int) -> T:
     """CONV_2D with a depth axis, x [n, d, h, w, c], w [kd, kh, kw, in, out]."""
-    return x.free((x.shape[0], UNKNOWN, UNKNOWN, UNKNOWN, w.shape[4]))
+    sizes = zip(x.shape[1:4], w.shape[:3], (sd, sh, sw), strict=True)
+    found = (window(n, k, stride, 1, scheme_pads(scheme, n, k, stride)) for n, k, stride in sizes)
+    return x.free((x.shape[0], *found, w.shape[4]))
 
 
 @host(60001, ALL)

@@ -6,6 +6,7 @@ from . import convert
 from . import elementwise
 from . import ex
 from . import gather
+from . import host
 from . import image
 from . import norm
 from . import reduce
