@@ -1,0 +1,1 @@
+"""From a source file to a graph, a package per format."""

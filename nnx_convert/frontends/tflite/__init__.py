@@ -1,0 +1,1 @@
+"""TFLite files: a checked reader on the schema of the `tflite` package, and an importer per operator."""

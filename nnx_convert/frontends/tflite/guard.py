@@ -87,17 +87,21 @@ class Checked(Table):  # type: ignore[misc]
         file.within(vtable, size)
 
     def Offset(self, vtableOffset: int) -> int:  # noqa: N803
+        """Where a field is within the table, by its entry in the vtable; 0 where the file leaves it out."""
         if vtableOffset >= self._vtable_size:
             return 0
         return int(numbers.VOffsetTFlags.packer_type.unpack_from(self.Bytes, self._vtable + vtableOffset)[0])
 
     def Get(self, flags: Any, off: int) -> Any:
+        """A number at a position."""
         return flags.packer_type.unpack_from(self.Bytes, self._file.within(off, flags.bytewidth))[0]
 
     def Indirect(self, off: int) -> int:
+        """The position that an offset at a position leads to."""
         return self._file.within(off + int(self.Get(numbers.UOffsetTFlags, off)), 4)
 
     def String(self, off: int) -> bytes:
+        """The bytes of a string, by the position of its offset."""
         start = self.Indirect(off)
         length = int(self.Get(numbers.UOffsetTFlags, start))
         self._file.spend(length)
@@ -105,18 +109,22 @@ class Checked(Table):  # type: ignore[misc]
         return bytes(self.Bytes[start + 4:start + 4 + length])
 
     def Vector(self, off: int) -> int:
+        """The position of a vector's first element, by its offset within the table."""
         return self.Indirect(off + self.Pos) + 4
 
     def VectorLen(self, off: int) -> int:
+        """The number of a vector's elements, of at least a byte each."""
         start = self.Indirect(off + self.Pos)
         count = int(self.Get(numbers.UOffsetTFlags, start))
         self._file.within(start + 4, count)
         return count
 
     def Union(self, t2: Table, off: int) -> None:
+        """Point a table at the member of a union."""
         t2.Pos, t2.Bytes = self.Indirect(off + self.Pos), self.Bytes
 
     def GetVectorAsNumpy(self, flags: Any, off: int) -> np.ndarray:
+        """A vector of numbers, as a view."""
         count, start = self.VectorLen(off), self.Vector(off)
         self._file.within(start, count * flags.bytewidth)
         if flags.bytewidth > 1:                  # bytes are weights: nobody goes through them one by one
@@ -137,6 +145,7 @@ class Absent(Table):  # type: ignore[misc]
         self.Bytes, self.Pos = b"", 0
 
     def Offset(self, vtableOffset: int) -> int:  # noqa: N803
+        """No field is there."""
         return 0
 
 

@@ -73,17 +73,19 @@ class Importer:
 IMPORTERS: dict[str, Importer] = {}
 
 
-def imports(fn: F, name: str = "", options: type | None = None) -> F:
+def imports(name: str = "", options: type | None = None) -> Callable[[F], F]:
     """Register an importer under its own name or another.
 
-    Its parameters: `g` emits nodes; `o`, where it is there, are the options, on the class it is annotated with or
+    Its parameters: `g` emits nodes; `o`, where it is there, are the options, of the class it is annotated with or
     `options`; then come the inputs in TFLite's order. An annotation says what an input may be: `Value`,
     `Value | None`, `Handle`, or `Const`, integers that must be known.
     """
-    hints = get_type_hints(fn, include_extras=True)
-    params = [p for p in inspect.signature(fn).parameters.values() if p.name not in ("g", "o")]
-    IMPORTERS[name or fn.__name__] = Importer(fn, options or hints.get("o"), tuple(_input(p, hints) for p in params))
-    return fn
+    def register(fn: F) -> F:
+        hints = get_type_hints(fn, include_extras=True)
+        inputs = [_input(p, hints) for p in inspect.signature(fn).parameters.values() if p.name not in ("g", "o")]
+        IMPORTERS[name or fn.__name__] = Importer(fn, options or hints.get("o"), tuple(inputs))
+        return fn
+    return register
 
 
 def _input(p: inspect.Parameter, hints: dict[str, Any]) -> Input:
