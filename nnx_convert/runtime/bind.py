@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import RunError
 from ..model import Model, Operation
 from ..schema import Checked, OpDef, OpError
-from ..types import Arg, Shape, Signature, Tensor, known
+from ..types import UNKNOWN, Arg, Scalar, Shape, Signature, Tensor, known
 from .kernel import Array, Call, Compute, Kernel, NeedsValue, Run, Site, kernel_of
 
 #: Where an array of a step comes from: an operand by its index.
@@ -98,6 +98,13 @@ class Binder:
             self.env[index] = replace(found, omittable=False) if isinstance(found, Tensor) else found
         return self.env[index]
 
+    def read(self, index: Slot) -> Arg:
+        """What an operation that reads an operand knows of it; a scalar that is computed, or fed, is a number."""
+        found = self.arg(index)
+        if not isinstance(found, Tensor) or found.type.group == "tensor":
+            return found
+        return Scalar(found.type, UNKNOWN if found.data is None else found.data.item())
+
     def advance(self, number: int) -> Step | None:
         """The operation as a step or computed; values that only computed operations have read are let go."""
         step = self.step(number)
@@ -113,6 +120,8 @@ class Binder:
         """The operation as a step; None where its outputs could be computed now, all it reads being constant."""
         o = self.model.operations[number]
         found, outs = self.checked(number, o)
+        if not all(map(known, found.args.values())):
+            raise Dynamic(self.place(number))
         if not all(map(complete, outs)):
             self.set(o.outputs, outs, self.sized(number, o, found.args, outs))
             return None
@@ -153,7 +162,7 @@ class Binder:
         """The table's verdict on these shapes, and the complete outputs."""
         declared = [self.model.operands[i].tensor() for i in o.outputs]
         try:
-            found = o.op.check([self.arg(i) for i in o.inputs], declared)
+            found = o.op.check([self.read(i) for i in o.inputs], declared)
         except OpError as error:
             raise RunError(str(error), self.place(number)) from error
         return found, tuple(_merged(a, b) for a, b in zip(found.outputs, declared, strict=False))

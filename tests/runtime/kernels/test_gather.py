@@ -71,3 +71,12 @@ def test_gathering_is_numpys_take(shape: list[int], picks: list[int], data: st.D
     want = t(x.take(at.value, axis))
     check("GATHER", [t(x), axis, at], want)
     check("GATHER_EX", [t(x), at, axis], want)
+
+
+@pytest.mark.parametrize("op, first", [("GATHER", 1), ("GATHER_EX", 2)])
+def test_a_scalar_may_come_from_the_run(op: str, first: int) -> None:
+    axis = Operand(np.asarray(1, np.int32), OperandCode.INT32)
+    args = [t(TABLE), t([1], np.int32)]
+    args.insert(first, axis)
+    check(op, args, t(TABLE[:, [1]]))
+    check(op, args, t(TABLE[:, [1]]).open())
