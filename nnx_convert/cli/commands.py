@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -13,6 +14,8 @@ from ..errors import ExitCode, NnxError, RunError, UsageError
 from .screen import complain, quiet_stdout
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+#: What a command comes to: it is done outside of click, which has ends of its own for some faults.
+Work = Callable[[], ExitCode | None]
 LEVELS = ("27", "28", "29", "30", "31", "fl6", "fl7", "fl8")
 #: What a shell calls the end by Ctrl-C.
 INTERRUPTED = 130
@@ -86,14 +89,14 @@ def commands() -> None:
               help="Sparse weights: kept compressed where the device has DENSIFY, or made dense.")
 @click.option("--strict", is_flag=True, help="Refuse what the device does not take; else it runs on the host.")
 @shared
-def convert(**options: Any) -> None:
+def convert(**options: Any) -> Work:
     """Compile MODEL (.tflite, .onnx) to NNAPI, say what became of it, and write it as a .nnx file.
 
     Of a MODEL that is a .nnx file it says the same and writes nothing, unless -o is given.
     `nnx-convert run` runs all three. A file called like a command is given as ./run.
     """
     from .converting import convert_file
-    convert_file(**options)
+    return partial(convert_file, **options)
 
 
 @commands.command(epilog=EXITS)
@@ -113,10 +116,10 @@ def convert(**options: Any) -> None:
               help="What computes it.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads of matrix products. [all cores]")
 @shared
-def run(**options: Any) -> ExitCode:
+def run(**options: Any) -> Work:
     """Run a .tflite, .onnx or .nnx FILE on this machine."""
     from .running import run_file
-    return run_file(**options)
+    return partial(run_file, **options)
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
@@ -138,7 +141,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 def ended(args: list[str] | None) -> int:
     """Run the command; the exit code."""
     try:
-        return int(commands.main(args, prog_name="nnx-convert", standalone_mode=False) or ExitCode.GOOD)
+        found: Work | int | None = commands.main(args, prog_name="nnx-convert", standalone_mode=False)
+        return int((found() if callable(found) else found) or ExitCode.GOOD)
     except BrokenPipeError:
         quiet_stdout()                             # who reads has seen enough
         return ExitCode.GOOD

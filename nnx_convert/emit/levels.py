@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..codes import FeatureLevel
 from ..model import Model
 from ..schema import MEANINGLESS, Checked, OpDef
 from ..signature import Param
@@ -21,7 +22,9 @@ class Reason:
 
 
 def needs(model: Model) -> tuple[Reason, ...]:
-    """The reasons for a model's level; those of the most operations first."""
+    """The reasons for a model's level, none for the first there is; those of the most operations first."""
+    if model.level == FeatureLevel.LEVEL_1:
+        return ()
     found = _counts(model, model.level)
     if model.relaxed and not found:
         found["allows float32 to be computed as float16"] = {"the model": 1}

@@ -1,0 +1,4 @@
+"""`python -m nnx_convert` is `nnx-convert`."""
+from .cli import main
+
+main()

@@ -1,0 +1,44 @@
+"""What is written from the code is fresh, and what is written by hand names what is there."""
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from nnx_convert.cli.compare import Difference
+from nnx_convert.cli.running import as_json, Ran
+from nnx_convert.emit import errors_page, ops_page
+from nnx_convert.emit.facts import Facts, HostFacts, PortFacts
+from nnx_convert.emit.levels import Reason
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = (ops_page, errors_page)
+LINK = re.compile(r"\]\(([^)#:]+)\)")
+TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("module", PAGES, ids=lambda m: m.PAGE.name)
+def test_a_written_page_is_fresh(module: object) -> None:
+    assert (ROOT / module.PAGE).read_text(encoding="utf-8") == module.page()
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    assert not [link for link in LINK.findall(path.read_text(encoding="utf-8")) if not (path.parent / link).exists()]
+
+
+RAN = as_json(Ran("m", 0.1, (), {}, None, (), None, None))
+
+
+@pytest.mark.parametrize("names", [
+    *([f.name for f in fields(kind)] for kind in (Facts, HostFacts, PortFacts, Reason, Difference)), list(RAN)])
+def test_the_report_page_names_every_key(names: list[str]) -> None:
+    page = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+    assert not [n for n in names if f"`{n}`" not in page]
+
+
+def test_an_id_belongs_to_one_error() -> None:
+    ids = [e.id for e in errors_page.errors()]
+    assert len(ids) == len(set(ids))
