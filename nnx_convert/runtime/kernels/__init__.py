@@ -3,6 +3,7 @@
 from . import control
 from . import conv
 from . import convert
+from . import detect
 from . import elementwise
 from . import ex
 from . import gather
