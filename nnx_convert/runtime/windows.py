@@ -58,7 +58,7 @@ class Window:
 
     def band_rows(self, width: int) -> int:
         """The rows of the largest band."""
-        return min(self.out[0], max(1, CHUNK // max(1, self.out[1] * width)))
+        return max(1, min(self.out[0], CHUNK // max(1, self.out[1] * width)))
 
 
 def put_padded(to: Array, image: Array, pads: tuple[int, int, int, int], fill: float) -> None:

@@ -52,7 +52,7 @@ def pointwise(site: Site, window: Window, rule: Products) -> Run:
     """The image itself is the matrix; a band of pixels at a time."""
     depth, units = rule.weights.shape
     pixels = prod(window.image[:3])
-    step = min(pixels, max(1, CHUNK // max(depth, units)))
+    step = max(1, min(pixels, CHUNK // max(depth, units)))
     held = not rule.direct or rule.dtype != f32
     if held:
         site.scratch((step, depth), rule.dtype)
