@@ -16,7 +16,7 @@ from .elements import PIECE, in_pieces
 from .tables import looked_up, patterns
 
 I64 = np.int64
-#: The first float32 that no int32 holds: TFLite's conversion makes it, and all beyond, the least integer.
+#: From here on no int32 holds a float32.
 BEYOND = f32(2.0**31)
 
 
@@ -64,7 +64,10 @@ def converted(out: Array, x: Array) -> None:
 
 @kernel(c.QUANTIZE)
 def QUANTIZE(site: Site, x: Tensor, to: int) -> Run:
-    """A division in float32, halves away from zero; what no int32 holds gives the least value, as in TFLite."""
+    """A division in float32, halves away from zero.
+
+    What no int32 holds becomes the least of them in TFLite; the zero point, where negative, takes it round.
+    """
     out = site.out
     if isinstance(out.quant, ChannelQuant):
         return _per_channel(out)
@@ -81,8 +84,8 @@ def QUANTIZE(site: Site, x: Tensor, to: int) -> Run:
             n = cut.stop - cut.start
             v, t = whole[:n], part[:n]
             np.divide(given[cut], scale, out=t, casting="same_kind")
-            if not t.max() < BEYOND:
-                t[~(t < BEYOND)] = -BEYOND
+            if not (t.max() < BEYOND and t.min() > -BEYOND):
+                t[~(abs(t) < BEYOND)] = -BEYOND if zero >= 0 else BEYOND
             np.trunc(t, out=v)
             np.subtract(t, v, out=t)
             np.add(t, t, out=t)

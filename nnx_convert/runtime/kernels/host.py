@@ -69,14 +69,14 @@ def _nonzero(y: Array) -> None:
 
 @kernel(h.FLOOR_DIV, inplace=("x", "y"))
 def FLOOR_DIV(site: Site, x: Tensor, y: Tensor) -> Run:
-    """The quotient is rounded before it is rounded down."""
+    """Floats are divided in float64, as TFLite does, where no quotient is rounded up to an integer."""
     def step(out: Array, x: Array, y: Array) -> None:
         _nonzero(y)
         if out.dtype.kind == "f":
-            np.floor(np.divide(x, y, out=out), out=out)
+            np.copyto(out, np.floor(np.divide(x, y, dtype=np.float64)), casting="unsafe")
         else:
             np.floor_divide(x, y, out=out)
-    return binary(site, x, y, step)
+    return binary(site, x, y, step, passes=2)
 
 
 @kernel(h.FLOOR_MOD, inplace=("x", "y"))

@@ -171,9 +171,14 @@ _search(r.ARGMIN, np.argmin, np.inf)
 
 
 def best(site: Site, x: Tensor, k: int, first: bool) -> Run:
-    """The k largest along the last axis; among equals the smaller index first, or the larger one."""
+    """The k largest along the last axis; among equals the smaller index first, or the larger one.
+
+    What is not a number comes last, as it does in TFLite's heap.
+    """
     def run(values: Array, indices: Array, x: Array) -> None:
         rows = x[..., ::-1] if first else x
+        if x.dtype.kind == "f":
+            rows = np.where(np.isnan(rows), x.dtype.type(-np.inf), rows)
         at = np.argsort(rows, axis=-1, kind="stable")[..., :x.shape[-1] - k - 1 if k < x.shape[-1] else None:-1]
         at = x.shape[-1] - 1 - at if first else at
         np.copyto(values, np.take_along_axis(x, at, -1))
