@@ -1,0 +1,95 @@
+"""Properties that hold for every model: targets agree, saving, repeating, threads and shared storage change nothing."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+from random_models import RandomModel, models
+from tflite_writer import Array
+
+import nnx_convert
+from nnx_convert import Target
+from nnx_convert.runtime import rim
+from nnx_convert.runtime.plan import plan
+from nnx_convert.runtime.runner import Compiled
+
+DTYPES = ["float32", "int8"]
+PLAIN = Target(30, ex=False, experimental=False)
+TARGETS = [Target(27, ex=False, experimental=False), Target(29, ex=False, experimental=False), Target(29), PLAIN]
+
+CASES = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def outputs(model: RandomModel, target: Target = Target()) -> list[Array]:  # noqa: B008  (a frozen value)
+    return nnx_convert.compile(nnx_convert.convert(model.data, target)).run(model.inputs)
+
+
+def same(found: Sequence[Array], wanted: Sequence[Array]) -> bool:
+    """Bit for bit, NaN included."""
+    return [(a.dtype, a.shape, a.tobytes()) for a in found] == [(a.dtype, a.shape, a.tobytes()) for a in wanted]
+
+
+@CASES
+@given(models("float32"))
+def test_targets_agree_on_float_models(model: RandomModel) -> None:
+    wanted = outputs(model)
+    for target in TARGETS:
+        for a, b in zip(outputs(model, target), wanted, strict=True):
+            assert (a.dtype, a.shape) == (b.dtype, b.shape)
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5, err_msg=str(target))
+
+
+@CASES
+@given(models("int8"))
+def test_targets_agree_on_int8_models(model: RandomModel) -> None:
+    wanted = outputs(model)
+    # Below level 30 the tensors are unsigned, and the mean of a window rounds its half away from another zero.
+    exact = [t for t in TARGETS if t.level >= 30 or "AVERAGE_POOL_2D" not in model.operators]
+    for target in exact:
+        assert same(outputs(model, target), wanted), target
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@CASES
+@given(data=st.data())
+def test_a_saved_model_gives_the_same_bits(dtype: str, tmp_path_factory: pytest.TempPathFactory,
+                                           data: st.DataObject) -> None:
+    case = data.draw(models(dtype))
+    model = nnx_convert.convert(case.data)
+    path = tmp_path_factory.mktemp("saved") / "model.nnx"
+    model.save(path)
+    before, after = nnx_convert.compile(model), nnx_convert.compile(nnx_convert.load(path))
+    assert same(after.run(case.inputs), before.run(case.inputs))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@CASES
+@given(data=st.data())
+def test_runs_repeat_also_in_threads_and_leave_the_inputs(dtype: str, data: st.DataObject) -> None:
+    case = data.draw(models(dtype))
+    compiled = nnx_convert.compile(case.data)
+    given_inputs = [a.copy() for a in case.inputs]
+    first = compiled.run(case.inputs)
+    kept = [a.copy() for a in first]
+    with ThreadPoolExecutor(2) as pool:
+        runs = list(pool.map(lambda _: compiled.run(case.inputs), range(4)))
+    assert all(same(run, kept) for run in [first, *runs])
+    assert same(case.inputs, given_inputs)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@CASES
+@given(data=st.data())
+def test_shared_storage_changes_nothing(dtype: str, data: st.DataObject) -> None:
+    case = data.draw(models(dtype))
+    model = nnx_convert.convert(case.data)
+    shared = nnx_convert.compile(model).prepare()
+    assert shared is not None
+    apart = Compiled(shared.program)
+    apart.plan = plan(shared.program, share=False)
+    arrays = rim.enter(model, case.inputs)
+    assert same(shared.run(arrays), apart.run(arrays))
+    assert shared.plan.size <= apart.plan.size
