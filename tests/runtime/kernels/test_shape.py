@@ -105,8 +105,9 @@ def test_merging_axes_keeps_a_transposition(shape: tuple[int, ...], random: Any)
 
 
 @pytest.mark.parametrize("shape, perm", [
-    ((130, 200), (1, 0)), ((2, 70, 3, 90), (0, 3, 1, 2)), ((65, 2, 129), (2, 1, 0))])
-def test_transposition_in_tiles(shape: tuple[int, ...], perm: tuple[int, ...]) -> None:
+    ((130, 200), (1, 0)), ((2, 70, 3, 90), (0, 3, 1, 2)), ((130, 2, 129), (2, 1, 0)),
+    ((1, 1), (1, 0)), ((0, 3), (1, 0))])
+def test_transposition_in_bands(shape: tuple[int, ...], perm: tuple[int, ...]) -> None:
     x = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
     check("host.TRANSPOSE", [t(x, np.int32), ints(*perm)], t(x.transpose(perm), np.int32))
 
