@@ -20,8 +20,9 @@ T = TypeVar("T")
 REACH = 1 << 32
 #: A vtable holds its own size and the table's, two bytes each, before the offsets of the fields.
 VTABLE_HEAD = 4
-#: What a table costs against the budget, beside the strings and numbers it is asked for.
-TABLE_COST = 16
+#: What a table costs against the budget, beside the strings and numbers it is asked for, and an offset to one.
+#: The least that a sound file spends on either is four bytes, of which each buys BUDGET.
+TABLE_COST, OFFSET_COST, BUDGET = 16, 8, 4
 
 
 class File:
@@ -34,7 +35,7 @@ class File:
         self.bytes = memoryview(data).cast("B")
         self.size = len(self.bytes)
         self.end = min(self.size, REACH)
-        self._left = 4 * self.size + 1024
+        self._left = BUDGET * self.size + 1024
 
     def spend(self, work: int) -> None:
         """Account for work that aliased offsets could multiply; raises `FormatError` beyond what the size allows."""

@@ -10,7 +10,7 @@ import tflite
 from flatbuffers.number_types import Int32Flags
 
 from ...errors import FormatError, Unsupported
-from .guard import File
+from .guard import OFFSET_COST, TABLE_COST, File
 
 R = TypeVar("R")
 MAGIC = b"TFL3"
@@ -145,7 +145,7 @@ class _Reader:
     def many(self, parent: Any, field: str, make: Callable[[Any], R]) -> tuple[R, ...]:
         """A vector of children as their records."""
         count, child = getattr(parent, field + "Length")(), getattr(parent, field)
-        self.file.spend(4 * count)
+        self.file.spend(OFFSET_COST * count)
         return tuple(self.one(child(i), make) for i in range(count))
 
     def code(self, code: Any) -> str:
@@ -163,6 +163,7 @@ class _Reader:
 
     def subgraph(self, graph: Any, codes: Sequence[str]) -> Subgraph:
         inputs, outputs = ints(graph.InputsAsNumpy()), ints(graph.OutputsAsNumpy())
+        self.file.spend(TABLE_COST * graph.TensorsLength())      # shared tensors are named in each subgraph
         tensors = named(self.many(graph, "Tensors", self.tensor), (*inputs, *outputs))
         return Subgraph(tensors, inputs, outputs, self.many(graph, "Operators", lambda op: self.operator(op, codes)))
 
