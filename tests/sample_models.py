@@ -101,7 +101,7 @@ def host() -> Model:
     b = ModelBuilder()
     x, y = b.add_operand(T.TENSOR_FLOAT64, (3,)), b.add_operand(T.TENSOR_FLOAT64, (3,))
     b.add(host_twin(COS), [x], [y], origin="op 3 COS")
-    return finished(b, [x], [y], notes=("op 3 COS: to_host on COS: COS takes no TENSOR_FLOAT64",))
+    return finished(b, [x], [y], notes=("op 3 COS: to_host on COS: COS: takes no TENSOR_FLOAT64",))
 
 
 SAMPLES: dict[str, Callable[[], Model]] = {f.__name__: f for f in (dense, per_channel, branch, sparse, host)}

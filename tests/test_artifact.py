@@ -75,6 +75,20 @@ def test_equal_constants_are_stored_once() -> None:
     assert len(data) == 64
 
 
+@pytest.mark.parametrize(("high", "size"), [(255, 64), (256, 128), (65535, 128), (65536, 192), (-1, 192)])
+def test_indices_take_no_more_bytes_than_they_need(high: int, size: int) -> None:
+    b = ModelBuilder()
+    x = b.add_operand(OperandCode.TENSOR_INT32, (48,))
+    b.set_operand_value(x, np.array([0] * 47 + [high], np.int32))
+    y, act, z = (b.add_operand(*a) for a in ((4, (48,)), (OperandCode.INT32,), (4, (48,))))
+    b.set_operand_value(act, 0)
+    b.add_operation(OperationCode.ADD, [y, x, act], [z])
+    b.identify_inputs_and_outputs([y], [z])
+    data = to_bytes(b.finish())
+    assert len(unpack(data)[1]) == size
+    assert from_bytes(data).operands[0].value.tolist() == [0] * 47 + [high]
+
+
 def test_a_shared_subgraph_stays_shared() -> None:
     assert len(unpack(BYTES["branch"])[0]["models"]) == 2
     one, other = from_bytes(BYTES["branch"]).subgraphs
@@ -151,6 +165,9 @@ LIES: dict[str, tuple[str, Callable[[Header], object], str]] = {
     "type": ("dense", put(*M, "operands", 1, "type", 99), "no operand type"),
     "foreign type": ("dense", put(*M, "operands", 1, "type", 2 << 16), "extension"),
     "hex": ("dense", put(*M, "operands", 3, "hex", "0g"), "hexadecimal"),
+    "stored": ("sparse", put(*M, "operands", 8, "stored", "float16"), "stored as"),
+    "stored wide": ("sparse", put(*M, "operands", 8, "stored", "uint16"), "bytes"),
+    "stored float": ("dense", put(*M, "operands", 1, "stored", "uint8"), "stored as"),
     "operation": ("dense", put(*M, "operations", 0, 0, 12345), "no operation"),
     "operand index": ("dense", put(*M, "operations", 0, 1, [0, 1, 2, 99]), "no operand 99"),
     "operation parts": ("dense", put(*M, "operations", 0, [9]), "an operation has"),

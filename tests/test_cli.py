@@ -111,9 +111,8 @@ host.nnx NNX, #B # s
 in input0 float64 [3]
 out output0 float64 [3]
 maps to NNAPI level 27 + host
-host COS 1 (op 3 COS): COS takes no TENSOR_FLOAT64
-size weights #B #MAC
-note op 3 COS: to_host on COS: COS takes no TENSOR_FLOAT64""",
+host COS 1 (op 3 COS): takes no TENSOR_FLOAT64
+size weights #B #MAC""",
     "branch": """\
 branch.nnx NNX, #B # s
 in input0 bool [1]

@@ -25,6 +25,8 @@ from .encode import EXTENSION
 #: How deep subgraphs may be nested, and how many dimensions NumPy counts.
 DEEPEST, MOST_DIMS = 16, 64
 LARGEST = 1 << 63
+#: What an int32 constant may be kept as.
+STORED = {t.name: t for t in (np.dtype(np.uint8), np.dtype(np.uint16))}
 #: The NumPy types a port may have.
 PORT_TYPES = frozenset(("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
                         "float16", "float32", "float64", "complex64"))
@@ -161,10 +163,13 @@ class _File:
         """A constant of a type and a size."""
         _need(type_ is not OperandCode.MODEL, "a model is no constant")
         data, dtype = self.data(fields), type_.dtype
-        _need(math.prod(dims) * dtype.itemsize == len(data), f"a constant {type_.name}{dims} has {len(data)} bytes")
+        stored = STORED.get(_text(fields["stored"])) if "stored" in fields else dtype
+        if stored is None or dtype not in (stored, np.int32):
+            raise ArtifactError(f"a constant {type_.name} is stored as {fields['stored']!r:.40}")
+        _need(math.prod(dims) * stored.itemsize == len(data), f"a constant {type_.name}{dims} has {len(data)} bytes")
         raw = np.frombuffer(data, np.uint8)
         _need(dtype.kind != "b" or not bool((raw > 1).any()), "a truth value is neither 0 nor 1")
-        return raw.view(dtype.newbyteorder("<")).reshape(dims).astype(dtype, copy=False)
+        return raw.view(stored.newbyteorder("<")).reshape(dims).astype(dtype, copy=False)
 
     def data(self, fields: Fields) -> bytes | memoryview:
         """The bytes of a value, from the header or from the data."""

@@ -7,6 +7,8 @@ operand codes (prefix << 16 | number), and the name of each host operation by it
 A model: `operands`, `operations` as [code, inputs, outputs, origin], `inputs`, `outputs`, `relaxed`, `ports`
 (the rim) and `notes`. An operand: `type` and `dims`; `scale` and `zero`, or `scales` and `axis`; and its value:
 `hex` where it is short, else `blob`, an index; `no_value`; `model`, an index. What is not there is not written.
+`stored`: the type of a value kept in fewer bytes than its operand's, uint8 or uint16 for int32; the indices of
+sparse constants are such, and are most of what these take.
 """
 from __future__ import annotations
 
@@ -63,9 +65,11 @@ class Pool:
 
     def value(self, array: np.ndarray[Any, Any]) -> Fields:
         """How a header refers to an array."""
+        own, array = array.dtype, narrowest(array)
+        stored = {} if array.dtype == own else {"stored": array.dtype.name}
         array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         if array.nbytes <= SHORT:
-            return {"hex": array.tobytes().hex()}
+            return {"hex": array.tobytes().hex(), **stored}
         data = array.reshape(-1).view(np.uint8).data
         key = blake2b(data).digest()
         if key not in self.index:
@@ -73,7 +77,16 @@ class Pool:
             self.blobs.append(data)
             self.places.append((self.end, len(data)))
             self.end += -(-len(data) // ALIGN) * ALIGN
-        return {"blob": self.index[key]}
+        return {"blob": self.index[key], **stored}
+
+
+def narrowest(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array as a file keeps it: int32 in 8 or 16 bits where all values fit and it is not short."""
+    if array.dtype != np.int32 or array.nbytes <= SHORT:
+        return array
+    low, high = int(array.min()), int(array.max())
+    fits = (t for t in (np.uint8, np.uint16) if low >= 0 and high <= np.iinfo(t).max)
+    return array.astype(next(fits, np.int32), copy=False)
 
 
 def model_fields(m: Model, pool: Pool, number: dict[int, int]) -> Fields:

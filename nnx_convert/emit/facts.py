@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..artifact.encode import narrowest
 from ..model import Model
 from ..ops.sparse import DENSIFY
-from ..schema import OpDef
+from ..schema import HOST_CODES, OPS, OpDef
 from ..target import EX_CODES, level_name
 from ..types import ChannelQuant, Port, Quant, Tensor
 from .levels import Reason, needs
@@ -133,7 +134,11 @@ def host(models: Iterable[Model]) -> tuple[HostFacts, ...]:
 def _why(notes: Iterable[str], origin: str, name: str) -> str:
     """What lowering noted when it gave an operation to the host."""
     head = f"{origin}: to_host on {name}: "
-    return next((n.removeprefix(head) for n in notes if n.startswith(head)), "NNAPI has no such operation")
+    why = next((n.removeprefix(head) for n in notes if n.startswith(head)), "")
+    if not why:
+        near = (OPS[name].code or HOST_CODES) < HOST_CODES
+        why = f"NNAPI's {name} would not give the same" if near else "NNAPI has none"
+    return why.removeprefix(f"{name}: ")
 
 
 def weight_bytes(models: Iterable[Model]) -> int:
@@ -144,10 +149,10 @@ def weight_bytes(models: Iterable[Model]) -> int:
 
 
 def sparse_sizes(models: Iterable[Model]) -> tuple[int, int]:
-    """The bytes of the sparse constants as they are stored, and those they would take dense."""
+    """The bytes of the sparse constants as a file keeps them, and those they would take dense."""
     stored = dense = 0
     for m, o, out in _densified(models):
-        stored += sum(v.nbytes for i in o if isinstance(v := m.operands[i].value, np.ndarray))
+        stored += sum(narrowest(v).nbytes for i in o if isinstance(v := m.operands[i].value, np.ndarray))
         dense += out.size * out.type.dtype.itemsize
     return stored, dense
 

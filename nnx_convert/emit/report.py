@@ -30,10 +30,11 @@ def lines(facts: Facts) -> Iterator[Line]:
     if len(facts.reasons) > MOST:
         yield "", f"and {counted(len(facts.reasons) - MOST, 'more reason')}"
     yield "size", "   ".join(sizes(facts))
-    for note in facts.notes[:MOST]:
-        yield from wrapped("note", note)
-    if len(facts.notes) > MOST:
-        yield "", f"and {counted(len(facts.notes) - MOST, 'more note')}: --report json has them all"
+    notes = [n for n in facts.notes if ": to_host on " not in n]             # the reasons above
+    for n, note in enumerate(notes[:MOST]):
+        yield from wrapped("" if n else "note", note)
+    if len(notes) > MOST:
+        yield "", f"and {counted(len(notes) - MOST, 'more note')}: --report json has them all"
     if facts.output is not None:
         yield "wrote", f"{facts.output}  {size(facts.output_bytes or 0)}"
 
