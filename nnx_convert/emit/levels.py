@@ -10,7 +10,7 @@ from ..model import Model
 from ..schema import MEANINGLESS, Checked, OpDef
 from ..signature import Param
 from ..target import level_name
-from ..types import Tensor, Type, Undecided
+from ..types import Scalar, Tensor, Type, Undecided
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,11 @@ def _reasons(op: OpDef, checked: Checked, outputs: Sequence[Tensor]) -> Iterator
 
 
 def _listed(checked: Checked, outputs: Sequence[Tensor]) -> Iterator[tuple[Param, Type]]:
-    """Every listed operand's parameter and type; also the output whose type a parameter stands for."""
+    """Every listed operand's parameter and type, but not a default; also the output a parameter stands for."""
     for p in checked.placed.form.inputs:
         slot: Any = checked.placed.slots.get(p.name)
-        yield from ((p, arg.type) for arg in (slot if p.variadic else (slot,)) if arg is not None)
+        args = (a for a in (slot if p.variadic else (slot,)) if a is not None)
+        yield from ((p, a.type) for a in args if not (isinstance(a, Scalar) and p.is_default(a.value)))
     yield from ((p, outputs[0].type) for p in checked.placed.form.params if p.kind.output == "type" and outputs)
 
 
