@@ -147,7 +147,11 @@ class Binder:
             raise Dynamic(origin)
         try:
             with failing(o.op.name, origin):
-                return computed(kernel.compute, self.site(o, args, outs), o.op, args)
+                found = computed(kernel.compute, self.site(o, args, outs), o.op, args)
+                for i, (t, array) in enumerate(zip(outs, found, strict=True)):
+                    if not t.agrees(Tensor(t.type, array.shape)):
+                        raise ValueError(f"output {i} has shape {list(array.shape)}, the model says {list(t.shape)}")
+                return found
         except NeedsValue as error:
             raise Dynamic(origin) from error
 
