@@ -11,5 +11,6 @@ from . import host
 from . import image
 from . import norm
 from . import reduce
+from . import rnn
 from . import shape
 from . import sparse
