@@ -19,7 +19,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from .codes import OperationCode, OperationCodeEx
-from .signature import Args, Form, Levels, Param, Slots
+from .signature import Args, Form, Levels, Misfit, Param, Slots
 from .types import UNKNOWN, Arg, Scalar, Tensor, Undecided
 
 
@@ -30,11 +30,14 @@ MEANINGLESS = (LookupError, ValueError, ArithmeticError, AttributeError, TypeErr
 
 
 class OpError(ValueError):
-    """An operation breaks the table's contract: which operation, the rule's own words, the operand's position."""
+    """An operation breaks the table's contract: which operation, the rule's own words, what to do about it.
 
-    def __init__(self, op: str, text: str, operand: int | None = None) -> None:
+    `operand` is the position of the operand concerned, inputs first, then outputs.
+    """
+
+    def __init__(self, op: str, text: str, operand: int | None = None, hint: str = "") -> None:
         super().__init__(f"{op}: {text}")
-        self.op, self.text, self.operand = op, text, operand
+        self.op, self.text, self.operand, self.hint = op, text, operand, hint
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,12 @@ class Rule:
     def names(self) -> tuple[str, ...]:
         """The arguments' names."""
         return self.of or tuple(inspect.signature(self.holds).parameters)
+
+    @cached_property
+    def about(self) -> str:
+        """The argument to blame: the one its sentence is about, or else the last it looks at."""
+        first = self.text.partition(" ")[0]
+        return first if first in self.names else "out" if first == "the" and "out" in self.names else self.names[-1]
 
     def test(self, scope: Args) -> bool:
         """Whether it holds; raises `Undecided` where an unknown number decides."""
@@ -128,13 +137,18 @@ class OpDef:
 
     def place(self, inputs: Sequence[Arg], outputs: Sequence[Tensor]) -> Placed:
         """Operands by position -> by name, in the first form that takes them."""
-        reasons = []
+        misfits = []
         for form in self.forms:
             slots = form.place(inputs, self.types)
-            if not isinstance(slots, str):
+            if not isinstance(slots, Misfit):
                 return Placed(form, slots, form.gather({p.name: _argument(p, slots, outputs) for p in form.params}))
-            reasons.append(slots)
-        raise OpError(self.name, "no operand order fits: " + "; ".join(reasons))
+            misfits.append(slots)
+        orders = " or ".join(f.spelt for f in self.forms)
+        counted = {m for m in misfits if m.operand is not None}       # of forms that take as many
+        if len(counted) == 1:
+            misfit = counted.pop()
+            raise OpError(self.name, misfit.text, misfit.operand, f"the order is {orders}")
+        raise OpError(self.name, "no operand order fits: " + "; ".join(m.text for m in misfits), None, orders)
 
     def canonical(self, placed: Placed) -> Args:
         """The arguments in the canonical form; UNKNOWN where they follow from unknown shapes."""
@@ -156,10 +170,11 @@ class OpDef:
         level = max(level, self._run(_limits(placed), deferred))
         args = self.canonical(placed)
         scope = args | {"out": outputs[0] if outputs else None}
-        rules = (Test(r.text, r.until, partial(r.test, scope)) for r in self.rules)
+        where = _positions(placed)
+        rules = (Test(r.text, r.until, partial(r.test, scope), where.get(r.about)) for r in self.rules)
         level = max(level, self._run(rules, deferred))
         inferred = self.infer(args, len(outputs))
-        level = max(level, self._outputs(inferred, outputs))
+        level = max(level, self._outputs(inferred, outputs, where["out"]))
         return Checked(placed, args, level, inferred, tuple(deferred))
 
     def _run(self, tests: Iterable[Test], deferred: list[str]) -> int:
@@ -200,10 +215,11 @@ class OpDef:
 
     def _types(self, placed: Placed, outputs: Sequence[Tensor]) -> int:
         """The first level that takes these operand types and this many operands."""
-        key = next((a.type for p, a in _listed(placed, outputs) if p.kind.is_key and a is not None), None)
+        at, key = next(((i, a.type) for i, (p, a) in enumerate(_listed(placed, outputs))
+                        if p.kind.is_key and a is not None), (None, None))
         level = min(self.types.values())
         if key is not None and key not in self.types:
-            raise OpError(self.name, f"{key.name} is not accepted: {_names(self.types)}")
+            raise OpError(self.name, f"{key.name} is not accepted: {_names(self.types)}", at)
         for i, (p, arg) in enumerate(_listed(placed, outputs)):
             if arg is None:
                 continue
@@ -214,7 +230,7 @@ class OpDef:
                 level = max(level, p.since, allowed[arg.type])
         return level
 
-    def _outputs(self, inferred: tuple[Tensor, ...], declared: Sequence[Tensor]) -> int:
+    def _outputs(self, inferred: tuple[Tensor, ...], declared: Sequence[Tensor], first: int) -> int:
         """The level the number of outputs takes; the declared outputs must agree with the inferred."""
         late = [p.since for p in self.returns if p.since]
         counts = {len(inferred), len(inferred) - len(late)}
@@ -223,7 +239,7 @@ class OpDef:
         for i, (want, got) in enumerate(zip(inferred, declared, strict=False)):
             expected = replace(want, type=got.type, quant=None) if self.host else want
             if not expected.agrees(got):
-                raise OpError(self.name, f"output {i} is {describe(want)}, not {describe(got)}")
+                raise OpError(self.name, f"output {i} is {describe(want)}, not {describe(got)}", first + i)
         return max(late, default=0) if len(declared) == len(inferred) else 0
 
 
@@ -244,6 +260,16 @@ def _listed(placed: Placed, outputs: Sequence[Tensor] = ()) -> Iterator[tuple[Pa
             yield from ((p, arg) for arg in (slot if p.variadic else (slot,)))
         elif p.kind.output == "type" and outputs:
             yield p, outputs[0]
+
+
+def _positions(placed: Placed) -> dict[str, int]:
+    """The position of the first operand of each argument; of `out`, that after the last input."""
+    first: dict[str, int] = {}
+    count = 0
+    for p, _ in _listed(placed):
+        first.setdefault(p.record or p.name, count)
+        count += 1
+    return first | {"out": count}
 
 
 def _limits(placed: Placed) -> Iterator[Test]:

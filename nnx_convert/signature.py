@@ -132,6 +132,14 @@ class Param:
         return value
 
 
+@dataclass(frozen=True)
+class Misfit:
+    """Why a form does not take operands; `operand` is the position of the one it does not take, if it is one."""
+
+    text: str
+    operand: int | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Form:
     """One operand order. The canonical form's function infers; any other returns canonical arguments."""
@@ -173,23 +181,37 @@ class Form:
             return [n for n in (given,) if n >= least]
         return [n for n in range(least, most + 1) if n == most or not self.inputs[n].joined]
 
-    def place(self, operands: Sequence[Arg], table: Levels) -> Slots | str:
+    @cached_property
+    def spelt(self) -> str:
+        """The operand order in words: `CONV_2D(x, w, b, ...)`."""
+        names = (f"*{p.name}" if p.variadic else p.name if p.default is p.required else f"{p.name}="
+                 for p in self.inputs)
+        return f"{self.name}({', '.join(names)})"
+
+    def place(self, operands: Sequence[Arg], table: Levels) -> Slots | Misfit:
         """The operands by parameter name, or why this form does not take them."""
         if len(operands) not in self.counts(len(operands)):
-            return f"{self.name} takes {self.counts(0) or 'more'} inputs, not {len(operands)}"
+            return Misfit(f"{self.name} takes {self._counted()} inputs, not {len(operands)}")
         star = next((i for i, p in enumerate(self.inputs) if p.variadic), None)
         packed: list[Any] = list(operands)
         if star is not None:
             end = star + len(operands) - (len(self.inputs) - 1)
             packed[star:end] = [tuple(operands[star:end])]
         slots = {p.name: p.listed(arg) for p, arg in zip(self.inputs, packed, strict=False)}
-        for p in self.inputs[:len(packed)]:
-            for arg in slots[p.name] if p.variadic else (slots[p.name],):
-                if arg is None and not p.optional:
-                    return f"{p.name} is required and holds NO_VALUE"
-                if not p.fits(arg, table):
-                    return f"{self.name} takes {'/'.join(sorted(p.kind.groups(table)))} as {p.name}"
+        listed = ((p, arg) for p in self.inputs[:len(packed)]
+                  for arg in (slots[p.name] if p.variadic else (slots[p.name],)))
+        for i, (p, arg) in enumerate(listed):
+            if arg is None and not p.optional:
+                return Misfit(f"{p.name} is required and holds NO_VALUE", i)
+            if not p.fits(arg, table):
+                return Misfit(f"{p.name} is a {'/'.join(sorted(p.kind.groups(table)))}, not {_said(arg)}", i)
         return slots
+
+    def _counted(self) -> str:
+        """The numbers of inputs it takes, in words."""
+        if any(p.variadic for p in self.inputs):
+            return f"{sum(p.default is p.required and not p.variadic for p in self.inputs)} or more"
+        return " or ".join(map(str, self.counts(0)))
 
     def operands(self, args: Args, table: Levels) -> list[Any]:
         """Arguments by name -> operands by position, a tail of defaults left out: undoes `place`."""
@@ -219,3 +241,7 @@ class Form:
         head = [v for p in self.params[:star + 1] for v in (args[p.name] if p.variadic else (args[p.name],))]
         spread = {p.name for p in self.params[:star + 1]}
         return self.fn(*head, **{name: value for name, value in args.items() if name not in spread})
+
+
+def _said(arg: Arg) -> str:
+    return f"{arg.type.group} {arg.type.name}" if arg is not None else "NO_VALUE"

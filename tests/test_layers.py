@@ -30,7 +30,7 @@ OUTSIDE = {"onnx": {"frontends"}, "tflite": {"frontends"}, "flatbuffers": {"fron
 
 def layer(dotted: str) -> str:
     """The layer of a module named as `runtime.kernels.conv`, from the package down."""
-    head = dotted.split(".")[0]
+    head = dotted.partition(".")[0]
     return LAYER.get(head, head)
 
 
@@ -65,7 +65,7 @@ def test_a_module_imports_only_what_stands_to_its_left(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
 def test_heavy_packages_stay_where_their_work_is(path: Path) -> None:
-    heads = {m.split(".")[0] for m in imported(path)}
+    heads = {m.partition(".")[0] for m in imported(path)}
     assert not [p for p, where in OUTSIDE.items() if p in heads and layer(name(path)) not in where]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..kinds import (
-    Element, AXIS, BROADCASTS, EX, EX_ALL, T4, Int, Ints, Ints1, Mask, OutKey, Positive, Scheme, T, T1to4, To,
+    Element, AXIS, BROADCASTS, EX, EX_ALL, T4, Int, Ints, Ints1, Mask, OutKey, Parts, Positive, Scheme, T, T1to4, To,
     broadcast, rank, without)
 from ..schema import Rule, op, twin
 from ..signature import Kind
@@ -135,9 +135,9 @@ def PACK_EX(*xs: Annotated[T, rank(1, 3)], count: Int, axis: Int) -> T:
 
 @op(EX_ALL, AXIS, Rule("count is the size of the axis", lambda x, count, axis: count == x.shape[axis]),
     outs=("part",))
-def UNPACK_EX(x: T1to4, count: Positive, axis: Int) -> list[T]:
+def UNPACK_EX(x: T1to4, count: Parts, axis: Int) -> list[T]:
     """x taken apart along axis, which is dropped; numbers have shape [1]."""
-    return [x.like(without(x.shape, axis))] * count
+    return [x.like(without(x.shape, axis))] * int(count)
 
 
 @op(EX_FLOAT | {I32: EX}, Rule("axis is in [-rank - 1, rank] of indices", lambda indices, axis:

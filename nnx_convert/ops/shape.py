@@ -4,8 +4,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..kinds import (
-    Element, AXIS, FL6, FL7, FROM29, FROM29I, QUANT, ZERO_IS_ZERO, Int, Ints, Ints1, OutKey, Positive, T, T1to4,
-    T1to4z, by_key, put, rank, takes)
+    Element, AXIS, FL6, FL7, FROM29, FROM29I, QUANT, ZERO_IS_ZERO, Int, Ints, Ints1, OutKey, Parts, Positive, T,
+    T1to4, T1to4z, by_key, put, rank, takes)
 from ..schema import Rule, op
 from ..types import (
     F16, F32, I32, Q8, Q8S, TENSORS, UNKNOWN, Shape, Tensor, Type, Undecided, given, known, maybe, product)
@@ -92,9 +92,9 @@ def PACK(axis: Int, *xs: T) -> T:
 
 @op(FROM29I, AXIS, Rule("count divides the axis", lambda x, axis, count: x.shape[axis] % count == 0),
     outs=("part",))
-def SPLIT(x: T, axis: Int, count: Positive) -> list[T]:
+def SPLIT(x: T, axis: Int, count: Parts) -> list[T]:
     """x cut along axis into count equal parts."""
-    return [x.like(put(x.shape, axis, x.shape[axis] // count))] * count
+    return [x.like(put(x.shape, axis, x.shape[axis] // count))] * int(count)
 
 
 @op(FROM29I, per_axis("begin"), per_axis("size"), Rule("the slice lies within x", lambda x, begin, size: all(
