@@ -84,6 +84,7 @@ class ModelError(NnxError):
         self.result, self.operation, self.operand = result, operation, operand
 
     def at(self, where: str) -> ModelError:
+        """The same fault, placed, its result and indices kept."""
         placed = type(self)(self.text, ": ".join(filter(None, (where, self.where))), self.hint, result=self.result)
         placed.operation, placed.operand = self.operation, self.operand
         return placed

@@ -36,7 +36,8 @@ class Commands(click.Group):
         inner.format_help(click.Context(inner, info_name=ctx.info_name), formatter)
         with formatter.section("Commands"):
             formatter.write_dl([("convert MODEL", "what `nnx-convert MODEL` does"),
-                                ("run FILE", "run a .tflite, .onnx or .nnx file")])
+                                ("run FILE", "run a .tflite, .onnx or .nnx file"),
+                                ("ops [NAME]", "what the op table says of an operation, or all of them")])
 
 
 def named_sizes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -120,6 +121,17 @@ def run(**options: Any) -> Work:
     """Run a .tflite, .onnx or .nnx FILE on this machine."""
     from .running import run_file
     return partial(run_file, **options)
+
+
+@commands.command(epilog=EXITS)
+@click.argument("name", required=False)
+def ops(name: str | None) -> Work:
+    """Print the op table's row of NAME: operands, types with their levels, rules, twin. Without it, a line each.
+
+    `T@29`: from feature level 29. `?`: may be left out, `= v`: left off the end, `...`: repeats.
+    """
+    from .listing import show_ops
+    return partial(show_ops, name)
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

@@ -80,7 +80,7 @@ def difference(output: str, key: str, got: Array, want: Array, tolerance: Tolera
     wide = np.complex128 if "c" in (got.dtype.kind, want.dtype.kind) else np.float64
     with np.errstate(all="ignore"):
         off = np.where(same, 0.0, np.abs(got.astype(wide) - want.astype(wide)))
-        wrong = ~same & ~(off <= atol + rtol * np.abs(want.astype(wide)))
+        wrong = ~same & ~((off <= atol + rtol * np.abs(want.astype(wide))) & np.isfinite(off))
     if not got.size:
         return Difference(output, key, 0, 0)
     at = np.unravel_index(int(wrong.argmax()), wrong.shape) if wrong.any() else None

@@ -1,0 +1,1 @@
+"""What is said and written about a model: reports, and the pages made from the table."""

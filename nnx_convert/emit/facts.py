@@ -14,7 +14,7 @@ from ..ops.sparse import DENSIFY
 from ..schema import HOST_CODES, OPS, OpDef
 from ..target import EX_CODES, level_name
 from ..types import ChannelQuant, Port, Quant, Tensor
-from .levels import Reason, needs
+from .levels import Reason, every_model, needs
 from .macs import macs
 
 KINDS = ("base", "EX", "DENSIFY", "host")
@@ -81,17 +81,6 @@ def facts(model: Model, *, source: str, format: str, source_bytes: int, seconds:
     return Facts(source, format, source_bytes, seconds, tuple(map(port, model.rim.inputs)),
                  tuple(map(port, model.rim.outputs)), level_name(model.level), by_kind(models), host(models),
                  needs(model), weight_bytes(models), sparse, dense, arena_bytes, macs(model), model.notes)
-
-
-def every_model(model: Model) -> list[Model]:
-    """The model and its subgraphs, each once."""
-    found: dict[int, Model] = {}
-    todo = [model]
-    for m in todo:
-        if id(m) not in found:
-            found[id(m)] = m
-            todo += m.subgraphs
-    return list(found.values())
 
 
 def port(p: Port) -> PortFacts:

@@ -1,4 +1,4 @@
-"""Why an operation takes the feature level that it takes, in words."""
+"""Why an operation takes the feature level that it takes, and what a target refuses: in the table's words."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +9,7 @@ from ..codes import FeatureLevel
 from ..model import Model
 from ..schema import MEANINGLESS, Checked, OpDef
 from ..signature import Param
-from ..target import level_name
+from ..target import EX_CODES, Target, level_name
 from ..types import Scalar, Tensor, Type, Undecided
 
 
@@ -19,6 +19,75 @@ class Reason:
 
     fact: str
     operations: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Place:
+    """One operation of a model. `subgraph` counts as `every_model` lists them, 0 being the model itself;
+    `origin` is its place in the source file, "" where there is none.
+    """
+
+    subgraph: int
+    operation: int
+    name: str
+    origin: str
+
+
+@dataclass(frozen=True)
+class Level:
+    """The first level that takes an operation, and the fact of the table that says so, as a predicate.
+
+    `level` is None where levels do not say it: NNAPI-EX is there or not, and no device has the host's.
+    """
+
+    place: Place
+    level: int | None
+    fact: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An operation that a target does not take, and the fact of the table that says so, as a predicate."""
+
+    place: Place
+    fact: str
+
+
+def levels(model: Model) -> tuple[Level, ...]:
+    """The level of every operation, those of subgraphs included."""
+    return tuple(Level(place, None if op.host or op.code in EX_CODES else checked.level, _fact(op, checked, outputs))
+                 for place, op, checked, outputs in _placed(model))
+
+
+def refused(model: Model, target: Target) -> tuple[Refused, ...]:
+    """The operations that a device of this target does not take, those of subgraphs and of the host included."""
+    return tuple(Refused(place, _fact(op, checked, outputs)) for place, op, checked, outputs in _placed(model)
+                 if op.host or target.fault(op, checked))
+
+
+def every_model(model: Model) -> list[Model]:
+    """The model and its subgraphs, each once."""
+    found: dict[int, Model] = {}
+    todo = [model]
+    for m in todo:
+        if id(m) not in found:
+            found[id(m)] = m
+            todo += m.subgraphs
+    return list(found.values())
+
+
+def _placed(model: Model) -> Iterator[tuple[Place, OpDef, Checked, list[Tensor]]]:
+    """Every operation with its verdict and its outputs as declared."""
+    for k, m in enumerate(every_model(model)):
+        for n, (o, c) in enumerate(zip(m.operations, m.checked, strict=True)):
+            place = Place(k, n, o.op.name, m.origin[n] if m.origin else "")
+            yield place, o.op, c, [m.operands[i].tensor() for i in o.outputs]
+
+
+def _fact(op: OpDef, checked: Checked, outputs: Sequence[Tensor]) -> str:
+    if op.host:
+        return "is of the host"
+    return "is of NNAPI-EX" if op.code in EX_CODES else reason(op, checked, outputs)
 
 
 def needs(model: Model) -> tuple[Reason, ...]:
