@@ -58,14 +58,20 @@ class Difference:
 def compared(outputs: Mapping[str, Array], golden: Mapping[str, Array], tolerance: Tolerance,
              source: str) -> tuple[Difference, ...]:
     """Every output beside its counterpart; raises `UsageError` where the archive has none of them."""
-    keys = [next((k for k in (name, f"ref_out{i}", f"out{i}", f"out_{i}") if k in golden), "")
-            for i, name in enumerate(outputs)]
+    keys = [key_of(name, i, golden) for i, name in enumerate(outputs)]
     if not any(keys):
         raise UsageError(f"has no output of the model; its arrays are {', '.join(golden) or 'none'}", source,
                          f"the outputs are {', '.join(outputs)}")
     return tuple(difference(name, key, array, golden[key], tolerance) if key
                  else Difference(name, "", array.size, 0, problem=f"is not in {source}")
                  for key, (name, array) in zip(keys, outputs.items(), strict=True))
+
+
+def key_of(name: str, place: int, golden: Mapping[str, Array]) -> str:
+    """Where an archive has the output: by its name or its place, or the one that ends in its place; "" where not."""
+    ending = [k for k in golden if k.endswith(f"_out{place}")]
+    sure = (k for k in (name, f"ref_out{place}", f"out{place}", f"out_{place}") if k in golden)
+    return next(sure, ending[0] if len(ending) == 1 else "")
 
 
 def difference(output: str, key: str, got: Array, want: Array, tolerance: Tolerance) -> Difference:

@@ -46,7 +46,8 @@ def test_what_cannot_be_compared_differs(want: Any) -> None:
     assert found.differing and found.problem
 
 
-KEYS = [({"y": 1}, "y"), ({"out0": 1}, "out0"), ({"out0": 1, "ref_out0": 1}, "ref_out0"), ({"out_0": 1}, "out_0")]
+KEYS = [({"y": 1}, "y"), ({"out0": 1}, "out0"), ({"out0": 1, "ref_out0": 1}, "ref_out0"), ({"out_0": 1}, "out_0"),
+        ({"their_out0": 1, "their_out1": 1}, "their_out0")]
 
 
 @pytest.mark.parametrize(("golden", "key"), KEYS)
