@@ -32,6 +32,7 @@ SPLIT_EX = twin("SPLIT_EX", SPLIT, EX_ALL)
 
 
 def mask(x: Tensor, y: Tensor) -> Tensor:
+    """Truth values of the shape x and y broadcast to."""
     return Tensor(Q8, broadcast(x.shape, y.shape), MASK)
 
 
