@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -55,9 +56,8 @@ class ModelBuilder:
         index = len(self._operands)
         if code not in OperandCode.__members__.values():
             raise ModelError(f"there is no operand type {code}", operand=index)
-        type_ = OperandCode(code)
-        sizes = tuple(int(n) for n in dims)
-        need = _Need(index)
+        type_, need = OperandCode(code), _Need(index)
+        sizes = _integers(dims, need, "dimensions")
         need(not (type_.group != "tensor" and sizes), f"a {type_.name} has no dimensions")
         need(all(0 <= n < LARGEST for n in sizes), "a dimension is negative or too large")
         if type_ in ZERO_POINTS:
@@ -84,16 +84,14 @@ class ModelBuilder:
         """Make an operand constant: an array or a number of its type and size; None leaves it out (NO_VALUE)."""
         self._open()
         o, need = self._operand(index), _Need(index)
-        need(index not in self._writer, "an operation writes it")
-        need(o.type != OperandCode.MODEL, "it holds a model, not a value")
+        self._unbound(index)
+        need(o.type != OperandCode.MODEL, "it holds a model, not a value", "call set_operand_value_from_model")
         if value is None:
             self._operands[index] = replace(o, lifetime=Lifetime.NO_VALUE, value=None)
             return
         scalar = o.type.group != "tensor"
         need(scalar or (bool(o.dims) and 0 not in o.dims), "it is not fully specified, so it cannot be constant")
-        array = np.asarray(value)
-        if isinstance(value, bool | int | float | list | tuple):
-            array = _converted(array, o.type, need)
+        array = _array(value, o.type, need)
         need(array.dtype == o.type.dtype and array.size == np.prod(o.dims, dtype=np.int64),
              f"it is {o.type.name}{list(o.dims)}, its value {array.dtype}{list(array.shape)}")
         array = array.reshape(o.dims).view()
@@ -105,22 +103,26 @@ class ModelBuilder:
         self._open()
         o, need = self._operand(index), _Need(index)
         need(o.type == OperandCode.MODEL, f"{o.type.name} cannot hold a model")
+        need(isinstance(model, Model), "it takes a finished model", "call finish on its builder")
+        self._unbound(index)
         self._operands[index] = replace(o, lifetime=Lifetime.SUBGRAPH, value=model)
 
     def add_operation(self, code: int, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Add an NNAPI operation, DENSIFY or a host operation, tested as far as its operands are known by now."""
+        code = _code(code)
         if code in _EX_CODES:
-            raise ModelError(f"{OperationCodeEx(code).name} is an NNAPI-EX operation: use add_operation_ex")
-        op = op_of(int(code))
+            raise ModelError(f"{OperationCodeEx(code).name} is an NNAPI-EX operation", hint="call add_operation_ex")
+        op = op_of(code)
         if op is None:
             raise ModelError(f"there is no operation {code}")
         self.add(op, inputs, outputs)
 
     def add_operation_ex(self, code: int, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Add an NNAPI-EX operation."""
+        code = _code(code)
         if code in _CODES:
-            raise ModelError(f"{OperationCode(code).name} is an NNAPI operation: use add_operation")
-        op = op_of(int(code)) if code in _EX_CODES else None
+            raise ModelError(f"{OperationCode(code).name} is an NNAPI operation", hint="call add_operation")
+        op = op_of(code) if code in _EX_CODES else None
         if op is None:
             raise ModelError(f"there is no NNAPI-EX operation {code}")
         self.add(op, inputs, outputs)
@@ -129,15 +131,16 @@ class ModelBuilder:
             origin: str = "") -> None:
         """Add an operation by its row; `checked` is a verdict the caller has already, on these very operands."""
         self._open()
-        number = len(self._listed)
+        inputs, outputs, number = tuple(inputs), tuple(outputs), len(self._listed)
         for i in (*inputs, *outputs):
             self._operand(i, op.name, number)
-        for i in outputs:
+        for n, i in enumerate(outputs):
             need = _Need(i, number, op.name)
+            need(i not in outputs[:n], f"operand {i} is written twice")
             need(i not in self._writer, f"operand {i} is written by operation {self._writer.get(i)} already")
             need(self._operands[i].lifetime is Lifetime.TEMPORARY and i not in self._inputs,
                  f"operand {i} has a value, it cannot be written")
-        new = Operation(op, tuple(inputs), tuple(outputs))
+        new = Operation(op, inputs, outputs)
         found = checked or self._check(new, number)
         self._listed.append(_Listed(new, self._seen(new), found, origin))
         self._writer.update(dict.fromkeys(outputs, number))
@@ -145,6 +148,7 @@ class ModelBuilder:
     def identify_inputs_and_outputs(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Name the model's inputs and outputs, in order."""
         self._open()
+        _Need()(not self._outputs, "the inputs and outputs are named already")
         for i in (*inputs, *outputs):
             _Need(i)(self._operand(i).lifetime is Lifetime.TEMPORARY, f"operand {i} has a value")
         for i in inputs:
@@ -204,8 +208,10 @@ class ModelBuilder:
         for i in self._outputs:
             _Need(i)(i in self._writer, f"operand {i} is an output and never written")
         used = {*self._inputs, *self._writer, *(i for e in self._listed for i in e.operation.inputs)}
-        for i in range(len(self._operands)):
+        for i, o in enumerate(self._operands):
             _Need(i)(i in used, f"operand {i} is neither read nor written")
+            _Need(i)(o.type != QPC or o.quant, f"{o.type.name} has no scales",
+                     "call set_operand_symm_per_channel_quant_params")
 
     def _seen(self, o: Operation) -> tuple[Operand, ...]:
         return tuple(self._operands[i] for i in (*o.inputs, *o.outputs))
@@ -222,13 +228,20 @@ class ModelBuilder:
             return o.op.check([self._operands[i].arg() for i in o.inputs],
                               [self._operands[i].tensor() for i in o.outputs])
         except OpError as error:
-            listed = error.operand is not None and error.operand < len(o.inputs)
-            raise ModelError(error.text, f"operation {number} {o.op.name}", operation=number,
-                             operand=o.inputs[error.operand or 0] if listed else None) from error
+            listed = dict(enumerate((*o.inputs, *o.outputs)))
+            raise ModelError(error.text, f"operation {number} {o.op.name}", error.hint, operation=number,
+                             operand=None if error.operand is None else listed.get(error.operand)) from error
 
     def _operand(self, index: int, op: str = "", number: int | None = None) -> Operand:
-        _Need(index, number, op)(0 <= index < len(self._operands), f"there is no operand {index}")
+        whole = isinstance(index, int | np.integer)
+        there = whole and 0 <= index < len(self._operands)
+        _Need(index if whole else None, number, op)(there, f"there is no operand {index}", "call add_operand first")
         return self._operands[index]
+
+    def _unbound(self, index: int) -> None:
+        """No operation writes the operand, and no caller gives it."""
+        _Need(index)(index not in self._writer, "an operation writes it")
+        _Need(index)(index not in (*self._inputs, *self._outputs), "it is an input or output of the model")
 
     def _open(self) -> None:
         if self._finished:
@@ -250,11 +263,39 @@ class _Need:
             raise ModelError(text, where, hint, operation=self.operation, operand=self.operand)
 
 
-def _converted(array: np.ndarray[Any, Any], type_: OperandCode, need: _Need) -> np.ndarray[Any, Any]:
-    """Python numbers as the operand's type, where that changes no kind of value."""
+def _code(code: int) -> int:
+    try:
+        return operator.index(code)
+    except TypeError:
+        raise ModelError(f"an operation's code is a whole number, not {code!r}") from None
+
+
+def _integers(values: Sequence[int], need: _Need, what: str) -> tuple[int, ...]:
+    """Whole numbers as Python's, whatever whole numbers they are."""
+    try:
+        return tuple(map(operator.index, values))
+    except TypeError:
+        need(False, f"its {what} are not whole numbers")
+        raise
+
+
+def _array(value: Any, type_: OperandCode, need: _Need) -> np.ndarray[Any, Any]:
+    """A value as an array of the operand's type: NumPy arrays as they are, numbers where nothing is lost."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        need(False, "its value is no array")
+        raise
+    if array.dtype == np.uint8 and type_.dtype == np.bool_:          # BOOL8 in C is a byte
+        return array.astype(np.bool_)
+    if isinstance(value, np.ndarray) or array.dtype == type_.dtype:
+        return array
     fits = {"f": "fiu", "i": "iu", "u": "iu", "b": "b"}[type_.dtype.kind]
     need(array.dtype.kind in fits, f"it is {type_.name}, its value {array.dtype}")
     if type_.dtype.kind in "iu" and array.size:
         info = np.iinfo(type_.dtype)
         need(array.min() >= info.min and array.max() <= info.max, f"its value does not fit {type_.name}")
-    return array.astype(type_.dtype)
+    with np.errstate(over="ignore"):
+        found = array.astype(type_.dtype)
+    need(bool(np.all(np.isfinite(found) | ~np.isfinite(array))), f"its value does not fit {type_.name}")
+    return found

@@ -23,7 +23,7 @@ def densifying(evaluate: Evaluate) -> Pass:
         spread = _Spread(target, trace, evaluate, Build(graph.name))
         for node in graph.nodes:
             spread.build.at = node.at
-            new = node.mapped(spread.now)
+            new = node.mapped(lambda v: v if isinstance(v, Graph) else spread.now(v))
             spread.build.nodes.append(new)
         return spread.build.finish(graph.inputs, tuple(map(spread.now, graph.outputs)), graph.rim)
     return densify
@@ -39,8 +39,9 @@ class _Spread:
     build: Build
     dense: dict[Value, Value] = field(default_factory=dict)
 
-    def now(self, v: Value | Graph) -> Value | Graph:
-        if isinstance(v, Graph) or v.sparse is None:
+    def now(self, v: Value) -> Value:
+        """What stands for a value."""
+        if v.sparse is None:
             return v
         if v not in self.dense:
             self.dense[v] = self.spread(v, v.sparse)
