@@ -111,7 +111,7 @@ class ModelBuilder:
         """Add an NNAPI operation, DENSIFY or a host operation, tested as far as its operands are known by now."""
         code = _code(code)
         if code in _EX_CODES:
-            raise ModelError(f"{OperationCodeEx(code).name} is an NNAPI-EX operation", hint="call add_operation_ex")
+            raise ModelError(f"{OperationCodeEx(code).name} is an NNAPI-EX operation: use add_operation_ex")
         op = op_of(code)
         if op is None:
             raise ModelError(f"there is no operation {code}")
@@ -121,7 +121,7 @@ class ModelBuilder:
         """Add an NNAPI-EX operation."""
         code = _code(code)
         if code in _CODES:
-            raise ModelError(f"{OperationCode(code).name} is an NNAPI operation", hint="call add_operation")
+            raise ModelError(f"{OperationCode(code).name} is an NNAPI operation: use add_operation")
         op = op_of(code) if code in _EX_CODES else None
         if op is None:
             raise ModelError(f"there is no NNAPI-EX operation {code}")

@@ -90,8 +90,8 @@ REFUSED: dict[str, tuple[Callable[[], ModelBuilder], Call, str, int | None, int 
                            "not positive", None, 1),
     "no such operation": (adder, lambda b: b.add_operation(9999, [0], [2]), "there is no operation 9999", None, None),
     "operation of no number": (adder, lambda b: b.add_operation("ADD", [0], [2]), "a whole number", None, None),
-    "EX as base": (adder, lambda b: b.add_operation(X.EXP_EX, [0], [2]), "EXP_EX is an NNAPI-EX operation", None, None),
-    "base as EX": (adder, lambda b: b.add_operation_ex(O.ADD, [0, 1, 3], [2]), "ADD is an NNAPI operation", None, None),
+    "EX as base": (adder, lambda b: b.add_operation(X.EXP_EX, [0], [2]), "an NNAPI-EX operation: use add_operation_ex", None, None),
+    "base as EX": (adder, lambda b: b.add_operation_ex(O.ADD, [0, 1, 3], [2]), "ADD is an NNAPI operation: use", None, None),
     "no such EX": (adder, lambda b: b.add_operation_ex(59999, [0], [2]), "no NNAPI-EX operation 59999", None, None),
     "input not added": (adder, lambda b: b.add_operation(O.RELU, [77], [1]), "there is no operand 77", 1, 77),
     "output not added": (adder, lambda b: b.add_operation(O.RELU, [0], [77]), "there is no operand 77", 1, 77),
@@ -148,8 +148,7 @@ def test_bad_data(name: str) -> None:
 
 
 #: What to do about it, where there is something.
-HINTS = {"EX as base": "call add_operation_ex", "base as EX": "call add_operation",
-         "required and left out": "CONV_2D(x, w, b, pl", "wrong count": "RELU(x)", "input not added": "add_operand",
+HINTS = {"required and left out": "CONV_2D(x, w, b, pl", "wrong count": "RELU(x)", "input not added": "add_operand",
          "finish: nothing named": "identify_inputs_and_outputs", "model: a builder": "call finish"}
 
 
