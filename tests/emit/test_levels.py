@@ -6,8 +6,10 @@ from collections.abc import Callable
 import pytest
 from sample_models import SAMPLES, constant, finished, scalar
 
-from nnx_convert import Model, ModelBuilder, OperandCode as T, OperationCode as Op
-from nnx_convert.emit.levels import Reason, needs
+from nnx_convert import Model, ModelBuilder, OperandCode as T, OperationCode as Op, OperationCodeEx as Ex, Target
+from nnx_convert.emit.levels import Level, Place, Reason, Refused, every_model, levels, needs, refused
+from nnx_convert.ops.host import host_twin
+from nnx_convert.ops.elementwise import SIN
 
 
 def added() -> Model:
@@ -95,3 +97,75 @@ CASES: dict[Callable[[], Model], tuple[int, tuple[Reason, ...]]] = {
 def test_the_reason(make: Callable[[], Model]) -> None:
     model = make()
     assert (model.level, needs(model)) == CASES[make]
+
+
+def mixed() -> Model:
+    """One operation of each kind: base, a later type, EX, experimental, host; and a loop around another."""
+    b = ModelBuilder()
+    x, half = b.add_operand(T.TENSOR_FLOAT32, (2,)), b.add_operand(T.TENSOR_FLOAT16, (2,))
+    outs = [b.add_operand(T.TENSOR_FLOAT32, (2,)) for _ in range(4)]
+    cond = b.add_operand(T.TENSOR_BOOL8, (1,))
+    b.add_operation(Op.RELU, [x], [outs[0]])
+    b.add_operation(Op.CAST, [x], [half])
+    b.add_operation_ex(Ex.NEG_EX, [x], [outs[1]])
+    b.add_operation(host_twin(SIN).code or 0, [x], [outs[2]])
+    then, orelse = b.add_operand(T.MODEL), b.add_operand(T.MODEL)
+    b.set_operand_value_from_model(then, added())
+    b.set_operand_value_from_model(orelse, unary(Op.ABS))
+    b.add_operation(Op.IF, [cond, then, orelse, x], [outs[3]])
+    return finished(b, [x, cond], [half, *outs])
+
+
+def unary(code: Op) -> Model:
+    """One operation of one operand."""
+    b = ModelBuilder()
+    x, y = (b.add_operand(T.TENSOR_FLOAT32, (2,)) for _ in range(2))
+    b.add_operation(code, [x], [y])
+    return finished(b, [x], [y])
+
+
+#: Of `mixed`: subgraph, operation, name, level, fact.
+MIXED = [(0, 0, "RELU", 27, "is there from 27"), (0, 1, "CAST", 29, "is there from 29"),
+         (0, 2, "NEG_EX", None, "is of NNAPI-EX"), (0, 3, "host.SIN", None, "is of the host"),
+         (0, 4, "IF", 30, "is there from 30"), (1, 0, "ELU", 30, "is there from 30"),
+         (2, 0, "ABS", 29, "is there from 29")]
+
+
+def placed(found: tuple[Level, ...] | tuple[Refused, ...]) -> list[tuple[int, int, str, str]]:
+    """Places and facts."""
+    return [(f.place.subgraph, f.place.operation, f.place.name, f.fact) for f in found]
+
+
+def test_every_operation_has_a_level_and_a_reason() -> None:
+    model = mixed()
+    assert levels(model) == tuple(Level(Place(s, n, name, ""), level, fact) for s, n, name, level, fact in MIXED)
+    assert max(found.level or 0 for found in levels(model)) == model.level
+    assert len(every_model(model)) == 3
+
+
+#: Targets, and the names in `mixed` that they refuse; the host's always.
+TARGETS = {Target(30): {"host.SIN"}, Target(31, ex=False): {"host.SIN", "NEG_EX"},
+           Target(29): {"host.SIN", "IF", "ELU"}, Target(28): {"host.SIN", "IF", "ELU", "CAST", "ABS"},
+           Target(27, ex=False): {"host.SIN", "IF", "ELU", "CAST", "ABS", "NEG_EX"}, Target(6): {"host.SIN"}}
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_what_a_target_refuses_and_why(target: Target) -> None:
+    found = refused(mixed(), target)
+    assert {r.place.name for r in found} == TARGETS[target]
+    assert set(placed(found)) == {(s, n, name, fact) for s, n, name, _, fact in MIXED if name in TARGETS[target]}
+
+
+@pytest.mark.parametrize("experimental", [True, False])
+def test_a_target_without_the_experimental_level_refuses_densify(experimental: bool) -> None:
+    found = refused(SAMPLES["sparse"](), Target(27, experimental=experimental))
+    assert placed(found) == ([] if experimental else [(0, 0, "DENSIFY", "is there from experimental")])
+
+
+@pytest.mark.parametrize("make", CASES, ids=lambda f: f.__name__)
+def test_a_model_is_refused_just_below_its_level(make: Callable[[], Model]) -> None:
+    model = make()
+    assert not refused(model, Target(model.level))
+    if needs(model) and make is not relaxed:
+        below = refused(model, Target(model.level - 1))
+        assert {r.fact for r in below} == {r.fact for r in needs(model)}
