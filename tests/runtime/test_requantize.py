@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scalars import clamp, scale32
 
 from nnx_convert.runtime.cuts import CHUNK
 from nnx_convert.runtime.fixedpoint import multipliers
@@ -13,15 +14,8 @@ from nnx_convert.runtime.requantize import Requantizer
 DTYPES = ("int8", "uint8", "int16", "uint16")
 
 
-def slowly(x: int, m: int, s: int) -> int:
-    """`MultiplyByQuantizedMultiplier` in Python's own integers."""
-    x = ((x << max(s, 0)) + 2**31) % 2**32 - 2**31
-    y, r = (x * m + 2**30) >> 31, max(-s, 0)
-    return y if r == 0 else (y + (1 << (r - 1)) - (y < 0)) >> r
-
-
 def expected(acc: np.ndarray, m: np.ndarray, s: np.ndarray, zero: int, low: int, high: int) -> np.ndarray:
-    rows = [[min(max(slowly(int(x), int(k), int(e)) + zero, low), high) for x, k, e in zip(row, m, s, strict=True)]
+    rows = [[clamp(scale32(int(x), int(k), int(e)) + zero, low, high) for x, k, e in zip(row, m, s, strict=True)]
             for row in acc]
     return np.array(rows)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...schema import OpError
+from ...errors import RunError
 from ...types import Shape, Tensor
 from ..cuts import cuts, period, repeats
 from ..kernel import Array, Run, Site
@@ -121,10 +121,10 @@ def binary(site: Site, x: Tensor, y: Tensor, step: Step, *, exact: Exact2 | None
 
 
 def plainly(*tensors: Tensor, ints: bool = True) -> None:
-    """Raises `OpError` where the types are not one, or integers that the function says nothing of."""
-    kinds = {t.type for t in tensors}
+    """Raises `RunError` where the types are not one, or integers that the function says nothing of."""
+    kinds = dict.fromkeys(t.type for t in tensors)
     if len(kinds) > 1 or tensors[0].type.dtype.kind not in ("iufcb" if ints else "fc"):
-        raise OpError("kernel", "there is none for " + ", ".join(t.type.name for t in tensors))
+        raise RunError("there is no kernel for " + " with ".join(t.name for t in kinds))
 
 
 def _through_real(x: Tensor, y: Tensor, out: Tensor, function: Callable[..., Array]) -> Two:

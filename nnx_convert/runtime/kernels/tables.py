@@ -19,6 +19,8 @@ from ..kernel import Array, Run, Site
 I64 = np.int64
 #: A function of real values, float32 in and out.
 Real = Callable[[Array], Array]
+#: More steps than any grid here has.
+FAR = f32(1 << 20)
 INTEGERS = frozenset((Q8, Q8S, QS, Q16A, Q16S, I16))
 
 
@@ -43,8 +45,8 @@ def raw(t: Tensor, x: Array) -> Array:
     """Float32 values on a grid: round(x * (1 / scale)) half away from zero, + zero, saturated; as TFLite's tables."""
     scale, zero = grid(t)
     low, high = limits(t)
-    steps = away((x * (f32(1) / scale)).astype(f32)) + f32(zero)
-    return np.asarray(np.clip(np.nan_to_num(steps, nan=low, posinf=high, neginf=low), low, high), t.type.dtype)
+    steps = np.clip((x * (f32(1) / scale)).astype(f32), -FAR, FAR)
+    return np.asarray(np.clip(np.nan_to_num(away(steps) + f32(zero), nan=low), low, high), t.type.dtype)
 
 
 def by_real(x: Tensor, out: Tensor, function: Real) -> Array:
