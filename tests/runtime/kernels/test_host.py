@@ -117,7 +117,8 @@ SCHEMES = [(1, (1, 1, 1)), (2, (1, 1, 1)), (1, (2, 1, 2)), (2, (1, 2, 2))]
 def test_conv_3d(scheme: int, strides: tuple[int, int, int], kind: Type) -> None:
     rng = np.random.default_rng(0)
     x, w, b = rng.integers(-3, 4, (2, 4, 5, 6, 2)), rng.integers(-2, 3, (2, 3, 2, 2, 3)), np.array([1, 0, -9])
-    sizes = [-(-n // s) if scheme == 1 else (n - k) // s + 1 for n, k, s in zip(x.shape[1:4], w.shape[:3], strides, strict=True)]
+    sizes = [-(-n // s) if scheme == 1 else (n - k) // s + 1
+             for n, k, s in zip(x.shape[1:4], w.shape[:3], strides, strict=True)]
     heads = [max((o - 1) * s + k - n, 0) // 2 if scheme == 1 else 0
              for o, n, k, s in zip(sizes, x.shape[1:4], w.shape[:3], strides, strict=True)]
     want = np.zeros((2, *sizes, 3)) + b
