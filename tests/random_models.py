@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from tflite_writer import Array, OptionValue, TFLiteWriter
+from tflite_writer import Array, OptionValue, TFLiteWriter, sparsify
 
 Draw = Callable[..., Any]
 SAME, VALID = 0, 1
 NONE, RELU, RELU_N1_TO_1, RELU6 = 0, 1, 2, 3
 #: No activation has more elements than this.
 LARGEST = 1500
-#: The operator versions that take int8.
-INT8_VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "MAX_POOL_2D": 2, "AVERAGE_POOL_2D": 2,
-                 "ADD": 2, "SUB": 2, "MUL": 2, "CONCATENATION": 2, "PAD": 2, "RELU": 2, "RELU6": 2, "LOGISTIC": 2}
+#: The operator versions that take int8, where it is not 2.
+INT8_VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "RESIZE_BILINEAR": 3,
+                 "RESIZE_NEAREST_NEIGHBOR": 3, "RELU_N1_TO_1": 1, "RESHAPE": 1, "HARD_SWISH": 1}
 
 
 @dataclass(frozen=True)
@@ -59,16 +59,25 @@ class _Model:
     operators: list[str] = field(default_factory=list)
 
     @property
-    def int8(self) -> bool:
-        return self.dtype == "int8"
+    def quantised(self) -> bool:
+        return self.dtype != "float32"
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least and the greatest code of a quantised model."""
+        return (-128, 127) if self.dtype == "int8" else (0, 255)
+
+    def codes(self, shape: tuple[int, ...]) -> Array:
+        """Any codes of a quantised model."""
+        return self.rng.integers(*self.limits, shape, endpoint=True).astype(self.dtype)
 
     def activation(self, shape: tuple[int, ...], scale: float, zero: int | None = None) -> Activation:
         """A new activation of about this scale; its zero point is drawn where none is given."""
         name = f"t{len(self.values)}" if self.draw(st.booleans()) else None
-        if not self.int8:
+        if not self.quantised:
             return Activation(self.writer.tensor(name, self.dtype, shape), shape)
         scale = float(np.float32(scale))
-        zero = self.draw(st.integers(-128, 127)) if zero is None else zero
+        zero = self.draw(st.integers(*self.limits)) if zero is None else zero
         return Activation(self.writer.tensor(name, self.dtype, shape, scale=scale, zero=zero), shape, scale, zero)
 
     def like(self, x: Activation, shape: tuple[int, ...]) -> Activation:
@@ -81,18 +90,44 @@ class _Model:
         return self.writer.tensor(None, "int32", array.shape, array)
 
     def weights(self, shape: tuple[int, ...], axis: int | None) -> tuple[int, Array]:
-        """A constant filter (int8: one scale per slice of `axis`, or one) and its scales."""
-        fan_in = math.prod(shape) // (shape[axis] if axis is not None else 1)
-        scales = np.exp(self.rng.uniform(-1, 1, 1 if axis is None else shape[axis])).astype(np.float32) / 100
-        if not self.int8:
-            array = self.rng.normal(0, 1 / math.sqrt(fan_in), shape).astype(np.float32)
-            return self.writer.tensor(None, "float32", shape, array), scales
-        codes = self.rng.integers(-127, 128, shape)
-        return self.writer.tensor(None, "int8", shape, codes, scale=scales.tolist(), zero=0, axis=axis or 0), scales
+        """A constant filter and its scales: int8 one per slice of `axis` (or one, if None), uint8 one.
+
+        Some float and int8 filters are stored sparse with a DENSIFY behind them, some float ones as float16.
+        """
+        per_channel = axis is not None and self.dtype == "int8"
+        scales = np.exp(self.rng.uniform(-1, 1, shape[axis or 0] if per_channel else 1)).astype(np.float32) / 100
+        if self.dtype == "uint8":
+            zero = int(self.rng.integers(0, 256))
+            return self.writer.tensor(None, "uint8", shape, self.codes(shape), scale=scales.tolist(), zero=zero), scales
+        if self.dtype == "int8":
+            codes = self.rng.integers(-127, 128, shape).astype(np.int8)
+            return self.stored(codes, {"scale": scales.tolist(), "zero": 0, "axis": axis or 0}), scales
+        fan_in = math.prod(shape) // shape[axis or 0]
+        return self.stored(self.rng.normal(0, fan_in ** -0.5, shape).astype(np.float32), {}), scales
+
+    def stored(self, values: Array, grid: Mapping[str, Any]) -> int:
+        """A constant as it is, sparse, or as float16."""
+        how = self.draw(st.sampled_from(["plain", "plain", "sparse", *["float16"] * (not self.quantised)]))
+        if how == "plain":
+            return self.writer.tensor(None, self.dtype, values.shape, values, **grid)
+        if how == "float16":
+            half = self.writer.tensor(None, "float16", values.shape, values)
+            return self.expanded("DEQUANTIZE", half, values.shape, grid)
+        values = values * (self.rng.random(values.shape) < 0.5)
+        formats = self.draw(st.text("ds", min_size=values.ndim, max_size=values.ndim))
+        sparsity, kept = sparsify(values, self.draw(st.permutations(range(values.ndim))), formats)
+        index = self.writer.tensor(None, self.dtype, values.shape, kept, sparsity=sparsity, **grid)
+        return self.expanded("DENSIFY", index, values.shape, grid)
+
+    def expanded(self, operator: str, index: int, shape: tuple[int, ...], grid: Mapping[str, Any]) -> int:
+        """The constant behind an operator that unpacks it."""
+        output = self.writer.tensor(None, self.dtype, shape, **grid)
+        self.writer.op(operator, [index], [output], f"{operator.capitalize()}Options")
+        return output
 
     def bias(self, size: int, x: Activation, scales: Array) -> int:
-        """A constant bias; int32 on the grid of the products in an int8 model."""
-        if not self.int8:
+        """A constant bias; int32 on the grid of the products in a quantised model."""
+        if not self.quantised:
             return self.writer.tensor(None, "float32", (size,), self.rng.normal(0, 0.5, size).astype(np.float32))
         steps = (np.float32(x.step) * scales).astype(np.float32)
         return self.writer.tensor(None, "int32", (size,), self.rng.integers(-5000, 5000, size), scale=steps.tolist(),
@@ -102,7 +137,8 @@ class _Model:
            values: Mapping[str, OptionValue] | None = None) -> Activation:
         """An operator whose output becomes a value of the model."""
         self.operators.append(name)
-        self.writer.op(name, inputs, [output.index], table, values, INT8_VERSIONS.get(name, 1) if self.int8 else 1)
+        version = INT8_VERSIONS.get(name, 2) if self.dtype == "int8" else 1
+        self.writer.op(name, inputs, [output.index], table, values, version)
         self.values.append(output)
         return output
 
@@ -183,16 +219,16 @@ def _arithmetic(m: _Model, x: Activation) -> None:
 def _constant_channels(m: _Model, x: Activation) -> Activation:
     """A constant of x's channels, which broadcasts against it."""
     shape, scale = (x.shape[3],), float(np.float32(x.step * m.gain()))
-    if not m.int8:
+    if not m.quantised:
         return Activation(m.writer.tensor(None, "float32", shape, m.rng.normal(0, 1, shape).astype(np.float32)), shape)
-    zero = m.draw(st.integers(-128, 127))
-    index = m.writer.tensor(None, "int8", shape, m.rng.integers(-128, 128, shape), scale=scale, zero=zero)
+    zero = m.draw(st.integers(*m.limits))
+    index = m.writer.tensor(None, m.dtype, shape, m.codes(shape), scale=scale, zero=zero)
     return Activation(index, shape, scale, zero)
 
 
 def _concat(m: _Model, x: Activation) -> None:
     axis = m.draw(st.integers(0, 3))
-    # int8 parts are copied: their grids agree.
+    # Quantised parts are copied: their grids agree.
     parts = [x, m.pick(lambda v: (v.scale, v.zero) == (x.scale, x.zero) and all(
         a == b for i, (a, b) in enumerate(zip(v.shape, x.shape, strict=True)) if i != axis)) or x]
     shape = tuple(sum(p.shape[i] for p in parts) if i == axis else n for i, n in enumerate(x.shape))
@@ -216,8 +252,57 @@ def _relu(m: _Model, x: Activation) -> None:
     m.op(name, [x.index], m.like(x, x.shape) if m.draw(st.booleans()) else m.activation(x.shape, x.step * m.gain()))
 
 
-def _logistic(m: _Model, x: Activation) -> None:
-    m.op("LOGISTIC", [x.index], m.activation(x.shape, 1 / 256, -128))
+#: Scale and how far the zero point is from the least code, as TFLite fixes them for these outputs.
+FIXED = {"LOGISTIC": (1 / 256, 0), "SOFTMAX": (1 / 256, 0), "TANH": (1 / 128, 128)}
+
+
+def _fixed(m: _Model, x: Activation) -> None:
+    name = m.draw(st.sampled_from(list(FIXED)))
+    scale, offset = FIXED[name]
+    y = m.activation(x.shape, scale, m.limits[0] + offset)
+    if name == "SOFTMAX":
+        m.op(name, [x.index], y, "SoftmaxOptions", {"Beta": m.draw(st.sampled_from([1.0, 0.5]))})
+    else:
+        m.op(name, [x.index], y)
+
+
+def _curved(m: _Model, x: Activation) -> None:
+    y = m.activation(x.shape, x.step * m.gain())
+    if m.draw(st.booleans()):
+        m.op("HARD_SWISH", [x.index], y, "HardSwishOptions")
+    else:
+        m.op("LEAKY_RELU", [x.index], y, "LeakyReluOptions", {"Alpha": m.draw(st.sampled_from([0.125, 0.3]))})
+
+
+def _extreme(m: _Model, x: Activation) -> None:
+    other = m.pick(lambda v: (v.shape, v.scale, v.zero) == (x.shape, x.scale, x.zero)) or x
+    m.op(m.draw(st.sampled_from(["MAXIMUM", "MINIMUM"])), [x.index, other.index], m.like(x, x.shape),
+         "MaximumMinimumOptions")
+
+
+def _mean(m: _Model, x: Activation) -> None:
+    axes = m.draw(st.lists(st.integers(-3, 3), min_size=1, max_size=2, unique_by=lambda a: a % 4))
+    shape = tuple(1 if i in {a % 4 for a in axes} else n for i, n in enumerate(x.shape))
+    m.op("MEAN", [x.index, m.int32(axes)], m.activation(shape, x.step * m.gain()), "ReducerOptions", {"KeepDims": True})
+
+
+def _transpose(m: _Model, x: Activation) -> None:
+    order = m.draw(st.permutations(range(4)))
+    m.op("TRANSPOSE", [x.index, m.int32(order)], m.like(x, tuple(x.shape[i] for i in order)), "TransposeOptions")
+
+
+def _slice(m: _Model, x: Activation) -> None:
+    begin = [m.draw(st.integers(0, n - 1)) for n in x.shape]
+    shape = tuple(m.draw(st.integers(1, n - b)) for n, b in zip(x.shape, begin, strict=True))
+    m.op("SLICE", [x.index, m.int32(begin), m.int32(shape)], m.like(x, shape), "SliceOptions")
+
+
+def _resize(m: _Model, x: Activation) -> None:
+    height, width = m.draw(st.tuples(st.integers(1, 8), st.integers(1, 8)))
+    mode = m.draw(st.sampled_from([{}, {"AlignCorners": True}, {"HalfPixelCenters": True}]))
+    name, table = m.draw(st.sampled_from([("RESIZE_BILINEAR", "ResizeBilinearOptions"),
+                                          ("RESIZE_NEAREST_NEIGHBOR", "ResizeNearestNeighborOptions")]))
+    m.op(name, [x.index, m.int32([height, width])], m.like(x, (x.shape[0], height, width, x.shape[3])), table, mode)
 
 
 def _fully_connected(m: _Model, x: Activation) -> None:
@@ -233,12 +318,16 @@ def _fully_connected(m: _Model, x: Activation) -> None:
 
 STEPS: Mapping[str, Callable[[_Model, Activation], None]] = {
     "conv": _conv, "depthwise": _depthwise, "pool": _pool, "arithmetic": _arithmetic, "concat": _concat,
-    "reshape": _reshape, "pad": _pad, "relu": _relu, "logistic": _logistic, "fully_connected": _fully_connected}
+    "reshape": _reshape, "pad": _pad, "relu": _relu, "fully_connected": _fully_connected, "fixed": _fixed,
+    "curved": _curved, "extreme": _extreme, "mean": _mean, "transpose": _transpose, "slice": _slice, "resize": _resize}
 
 
 @st.composite
 def models(draw: Draw, dtype: str, longest: int = 6) -> RandomModel:
-    """Models of up to `longest` steps on one or two inputs; dtype: "float32" or "int8" (per channel filters)."""
+    """Models of up to `longest` steps on one or two inputs.
+
+    dtype: "float32", "int8" (filters per channel) or "uint8" (filters with a zero point).
+    """
     m = _Model(draw, dtype, np.random.default_rng(draw(st.integers(0, 2 ** 32 - 1))))
     for _ in range(draw(st.integers(1, 2))):
         shape = tuple(draw(st.tuples(st.integers(1, 2), *[st.integers(1, 7)] * 2, st.integers(1, 5))))
@@ -256,6 +345,6 @@ def models(draw: Draw, dtype: str, longest: int = 6) -> RandomModel:
 
 
 def _numbers(m: _Model, shape: tuple[int, ...]) -> Array:
-    if m.int8:
-        return m.rng.integers(-128, 128, shape).astype(np.int8)
+    if m.quantised:
+        return m.codes(shape)
     return m.rng.normal(0, 1, shape).astype(np.float32)

@@ -16,8 +16,8 @@ def densifying(evaluate: Evaluate) -> Pass:
     """The pass that puts a DENSIFY before the first reader of each sparse constant, or folds the constant.
 
     It folds where the target asks for it, has no DENSIFY, or no row for the type; and where an element that is
-    not stored is no zero (DENSIFY fills in the zero point, a TFLite file means the byte 0). Raises `Unsupported`
-    where there is no kernel to fold with.
+    not stored is no zero (DENSIFY fills in the zero point, a TFLite file means the byte 0), or where nothing at
+    all is stored. Raises `Unsupported` where there is no kernel to fold with.
     """
     def densify(graph: Graph, target: Target, trace: list[Event]) -> Graph:
         spread = _Spread(target, trace, evaluate, Build(graph.name))
@@ -69,6 +69,8 @@ class _Spread:
             return "as asked"
         if sparse.implicit != _zero(v.tensor.quant):
             return f"what is not stored is {sparse.implicit}, not the zero point"
+        if not sparse.data.size:
+            return "nothing of it is stored, and no operand has no elements"
         if isinstance(node.verdict, OpError):
             return node.verdict.text
         return self.target.fault(node.op, node.verdict)

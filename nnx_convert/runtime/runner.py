@@ -85,7 +85,7 @@ class Runner:
     def compiled(self, shapes: Sequence[tuple[int, ...] | None]) -> Compiled | None:
         """The program for these shapes; None where sizes follow from values, so that it is made anew each run."""
         key = tuple(shapes)
-        with self._lock:
+        with self._lock, np.errstate(all="ignore"):
             if key not in self._programs:
                 try:
                     self._programs[key] = Compiled(bind(self.model, self._tensors(shapes), self.options))
