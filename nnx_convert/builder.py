@@ -77,8 +77,9 @@ class ModelBuilder:
         need(o.type == QPC, f"{o.type.name} has no scales per channel")
         need(0 <= channel_dim < len(o.dims) and len(scales) == o.dims[channel_dim],
              "scales and dimension differ in length")
-        need(all(0 < s < math.inf for s in scales), "a scale is not positive")
-        self._operands[index] = replace(o, quant=ChannelQuant(tuple(float(s) for s in scales), int(channel_dim)))
+        exact = np.asarray(scales, np.float64)
+        need(((exact > 0) & (exact < math.inf)).all(), "a scale is not positive")
+        self._operands[index] = replace(o, quant=ChannelQuant(tuple(exact.tolist()), int(channel_dim)))
 
     def set_operand_value(self, index: int, value: Any) -> None:
         """Make an operand constant: an array or a number of its type and size; None leaves it out (NO_VALUE)."""
