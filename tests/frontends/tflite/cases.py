@@ -228,6 +228,8 @@ QUANTISED = [
          "ResizeBilinearOptions"),
     Case("AVERAGE_POOL_2D", [XQ], [q8(1, 3, 3, 4, scale=0.5, zero=3)], "AVERAGE_POOL_2D", "Pool2DOptions",
          {"StrideW": 2, "StrideH": 2, "FilterWidth": 3, "FilterHeight": 2}),
+    Case("SPACE_TO_DEPTH", [q8(1, 4, 4, 1)], [q8(1, 2, 2, 4, scale=0.25, zero=9)], "SPACE_TO_DEPTH host.RESHAPE",
+         "SpaceToDepthOptions", {"BlockSize": 2}),
     Case("SUM", [q8(2, 3, dtype="uint8"), const([1])], [q8(2, scale=0.25, dtype="uint8")], "REDUCE_SUM",
          "ReducerOptions"),
     Case("FULLY_CONNECTED", [f32(2, 12), const(np.arange(36).reshape(3, 12) % 13 - 6, "int4", scale=0.5, zero=0)],

@@ -1,7 +1,7 @@
 """What importers share: fused activations, output grids, weights, axes, sizes."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from ....graph import Value
 from ....ops import convert, elementwise as e
 from ....ops.host import host_twin
 from ....schema import OpDef, OpError
-from ....types import F32, I32, I64, Q8, Q8S, QPC, Shape, Tensor, known
+from ....types import F32, I32, I64, Q8, Q8S, QPC, Tensor
 from ..importer import Op
 from ..registry import narrow
 from ..tensors import PLAIN
@@ -75,13 +75,6 @@ def axis_of(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise FormatError(f"axis {axis} of a tensor of rank {rank}")
     return axis % rank
-
-
-def sizes(shape: Sequence[int]) -> Shape:
-    """A shape as RESHAPE takes it: one unknown size is what is left over; raises `Unsupported` on several."""
-    if sum(not known(n) for n in shape) > 1:
-        raise Unsupported("several sizes are open")
-    return tuple(n if known(n) else -1 for n in shape)
 
 
 def element(v: Value, name: str) -> float:
