@@ -24,16 +24,17 @@ def fingerprint64(keys: Array) -> Array:
 def _fetch(keys: Array, at: int, width: int = 8) -> Array:
     """Little-endian integers of `width` bytes at an offset of every key."""
     part = np.ascontiguousarray(keys[:, at:at + width])
-    found: Array = part.view(f"<u{width}")[:, 0].astype(U64)
-    return found
+    return part.view(np.dtype(f"<u{width}"))[:, 0].astype(U64)
 
 
 def _rotate(x: Array, by: int) -> Array:
-    return x >> U64(by) | x << U64(64 - by)
+    found: Array = x >> U64(by) | x << U64(64 - by)
+    return found
 
 
 def _mix(x: Array) -> Array:
-    return x ^ x >> U64(47)
+    found: Array = x ^ x >> U64(47)
+    return found
 
 
 def _pair(u: Array, v: Array, mul: Array | np.uint64) -> Array:

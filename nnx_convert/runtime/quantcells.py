@@ -38,25 +38,25 @@ def table(function: str, bits: int) -> Array:
 
 def looked_up(answers: Array, x: Array) -> Array:
     """Entries of a table at numbers in 16 bits, as int64."""
-    found: Array = answers[np.asarray(x, I64) - LOW16].astype(I64)
-    return found
+    return np.asarray(answers[np.asarray(x, I64) - LOW16], I64)
 
 
 def clamp16(x: Any) -> Array:
     """Saturated to 16 bits."""
-    found: Array = np.clip(x, LOW16, HIGH16)
-    return found
+    return np.clip(np.asarray(x, I64), LOW16, HIGH16)
 
 
 def towards_zero(a: Any, b: int) -> Array:
     """C's integer division."""
     a = np.asarray(a, I64)
-    return np.where(a >= 0, a // b, -(-a // b))
+    found: Array = np.where(a >= 0, a // b, -(-a // b))
+    return found
 
 
 def exactly(matrix: Array, most: int) -> Array:
     """Weights in the float type that sums their products with numbers up to `most` exactly."""
-    return matrix.astype(np.float32 if most * int(np.abs(matrix).sum(0).max(initial=0)) < EXACT_F32 else np.float64)
+    reach = most * int(np.abs(matrix).sum(0).max(initial=0))
+    return np.asarray(matrix, np.float32 if reach < EXACT_F32 else np.float64)
 
 
 class Grids(NamedTuple):
@@ -104,13 +104,25 @@ class IntGate(NamedTuple):
         return looked_up(self.answers, a)
 
 
+class Scaling(NamedTuple):
+    """What brings sums to the gates' grids where they are not saturated yet: vectors of one entry a column."""
+
+    added: Array
+    m: Array
+    s: Array
+
+    def apply(self, sums: Array) -> Array:
+        """Sums in floats, scaled, as int64."""
+        return scale32(sums.astype(I64) + self.added, self.m, self.s)
+
+
 class IntWeights(NamedTuple):
     """An integer LSTM's weights as its steps use them; columns are the gates (i) f c o."""
 
     w: Array
     r: Array
     from_x: Requantizer
-    from_h: Requantizer
+    from_h: Scaling
     gates: tuple[IntGate, ...]
     wp: Array | None
     project: Requantizer | None
@@ -158,29 +170,28 @@ class IntLstm:
         site.scratch((rows, n), np.float64)
         site.scratch((rows, n), np.int16)
         site.scratch((self.span.batch, n), np.float64)
-        site.scratch((self.span.batch, n), np.int32)
 
     def packed(self, cell: Any, norm: Any) -> IntWeights:
         """The weights, from arrays."""
         first = 1 if cell.wi is None else 0
         biases = [np.zeros(self.units, I64)] * 4 if self.norm.f is not None else cell[11:15]
-        w, from_x = self._products(cell[first:4], self.cell[first:4], biases[first:], self.x, HIGH16)
-        r, from_h = self._products(cell[4 + first:8], self.cell[4 + first:8], [0] * 4, self.h, 2 * HIGH16 + 1)
+        w, from_x = self._products(cell[first:4], self.cell[first:4], biases[first:], self.x)
+        r, from_h = self._products(cell[4 + first:8], self.cell[4 + first:8], [0] * 4, self.h)
+        bound = 128 * np.abs(w).sum(0).astype(I64) + np.abs(from_x.added)
+        saturated = Requantizer(from_x.m, from_x.s, 0, LOW16, HIGH16, bound, from_x.added)
         gates = tuple(self._gate(i, cell, norm) for i in range(first, 4))
-        return IntWeights(w, r, from_x, from_h, gates, *self._projection(cell))
+        return IntWeights(w, r, saturated, from_h, gates, *self._projection(cell))
 
-    def _products(self, arrays: Sequence[Array], tensors: Sequence[Tensor], biases: Sequence[Any], x: Tensor,
-                  most: int) -> tuple[Array, Requantizer]:
-        """The gates' weights on x as one matrix, and what brings its products to the gates' grids, within +-most."""
+    def _products(self, arrays: Sequence[Array], tensors: Sequence[Tensor], biases: Sequence[Any],
+                  x: Tensor) -> tuple[Array, Scaling]:
+        """The gates' weights on x as one matrix, and what brings its products to the gates' grids."""
         scale, zero = grid(x)
         ints = np.concatenate([np.asarray(a, I64) for a in arrays])
         added = np.concatenate([np.broadcast_to(np.asarray(b, I64), self.units) for b in biases[:len(arrays)]])
         added = added - zero * ints.sum(1)
         grids = self.grids.gates[4 - len(arrays):]
         m, s = multipliers([float(f32(f32(grid(t)[0] * scale) / f32(g))) for t, g in zip(tensors, grids, strict=True)])
-        bound = 128 * np.abs(ints).sum(1) + np.abs(added)
-        return exactly(ints.T, 128), Requantizer(np.repeat(m, self.units), np.repeat(s, self.units), 0, -most - 1, most,
-                                                 bound, added)
+        return exactly(ints.T, 128), Scaling(added, np.repeat(m, self.units), np.repeat(s, self.units))
 
     def _gate(self, i: int, cell: Any, norm: Any) -> IntGate:
         peephole, weight = (cell.pi, cell.pf, None, cell.po)[i], norm[i]
@@ -246,7 +257,7 @@ class Pass:
             buffers: Sequence[Array]) -> tuple[Array, Array]:
         """A pass over x from the states (h, c): writes `out` [time, batch, width] and gives the states after it."""
         k, span = self.weights or self.lstm.packed(*records), self.lstm.span
-        held, products, on_grid, sums, added = buffers
+        held, products, on_grid, sums = buffers
         np.copyto(held, span.rows(x))
         np.matmul(held, k.w, out=products)
         k.from_x.apply(products, on_grid)
@@ -254,8 +265,7 @@ class Pass:
         steps = span.steps(on_grid)
         for t in span.order(backward=False):
             np.matmul(h.astype(k.r.dtype), k.r, out=sums)
-            k.from_h.apply(sums, added)
-            c, h = self.step(k, clamp16(added.astype(I64) + steps[t]), c)
+            c, h = self.step(k, clamp16(k.from_h.apply(sums) + steps[t]), c)
             if out is not None:
                 out[t] = h
         return h, c
@@ -296,7 +306,7 @@ class ByteLstm:
         """Weights of the gates i f c o as one matrix, and what brings the products to Q3.12.
 
         NNAPI's reference executor puts the recurrent weights first but multiplies by (x, h): the first columns
-        meet x whatever their name. Its golden vectors hold only so, and TFLite's NNAPI delegate cuts up weights to suit.
+        meet x whatever their name. Its golden vectors hold only so; TFLite's NNAPI delegate cuts up weights to suit.
         """
         ints = np.concatenate([np.concatenate(pair, 1) for pair in zip(rs, ws, strict=True)]).astype(I64) - self.zero
         added = np.concatenate(biases).astype(I64) - 128 * ints.sum(1)
