@@ -44,4 +44,13 @@ def steps(got: Array, want: Array) -> tuple[int, int]:
 
 def excess(got: Array, want: Array) -> float:
     """The largest |got - want| / (1 + |want|)."""
-    return float((np.abs(got.astype(np.float64) - want) / (1 + np.abs(want.astype(np.float64)))).max(initial=0.0))
+    return float(_off(got, want).max(initial=0.0))
+
+
+def beyond(got: Array, want: Array, tolerance: float) -> float:
+    """The share of elements where that is more than a tolerance."""
+    return float((_off(got, want) > tolerance).mean())
+
+
+def _off(got: Array, want: Array) -> Array:
+    return np.abs(got.astype(np.float64) - want) / (1 + np.abs(want.astype(np.float64)))
