@@ -1,0 +1,1 @@
+"""Running a Model: bind, plan, compile, run; kernels by operation."""
