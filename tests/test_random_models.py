@@ -103,11 +103,23 @@ def test_runs_repeat_also_in_threads_and_leave_the_inputs(dtype: str, data: st.D
 def test_shared_storage_changes_nothing(dtype: str, data: st.DataObject) -> None:
     case = data.draw(models(dtype))
     model = nnx_convert.convert(case.data)
-    with warnings.catch_warnings(action="error"):
-        shared = nnx_convert.compile(model).prepare()
+    shared = nnx_convert.compile(model).prepare()
     assert shared is not None
     apart = Compiled(shared.program)
     apart.plan = plan(shared.program, share=False)
     arrays = rim.enter(model, case.inputs)
     assert same(shared.run(arrays), apart.run(arrays))
     assert shared.plan.size <= apart.plan.size
+
+
+@pytest.mark.parametrize("name", ["LOGISTIC", "EXP"])
+def test_compiling_ahead_warns_of_no_overflow(name: str) -> None:
+    writer = TFLiteWriter()
+    x = writer.tensor("x", "int8", (1, 8), scale=8.0, zero=0)
+    y = writer.tensor("y", "int8", (1, 8), scale=1 / 256, zero=-128)
+    writer.op(name, [x], [y])
+    compiled = nnx_convert.compile(writer.finish([x], [y]))
+    with warnings.catch_warnings(action="error"):
+        compiled.prepare()
+    found, = compiled.run([np.array([[-128, -1, 0, 1, 2, 3, 64, 127]], np.int8)])
+    assert found[0, 0] == -128 and found[0, -1] == 127
