@@ -156,6 +156,8 @@ CUTS = [
          "StridedSliceOptions", {"Offset": True}),
     Case("STRIDED_SLICE", [G, const(np.array([0, 1]), "int64"), const(np.array([2**62, 2**62]), "int64"),
                            const(np.array([1, 1]), "int64")], [f32(3, 3)], "STRIDED_SLICE", "StridedSliceOptions"),
+    Case("STRIDED_SLICE", [G, T("int32", (2,)), T("int32", (2,)), const([1, 1])], [f32(2, 2)], "STRIDED_SLICE",
+         "StridedSliceOptions", {"EndMask": 2}, {"end_mask": 2}),
     Case("PAD", [G, const([[1, 0], [0, 2]])], [f32(4, 6)], "PAD"),
     Case("PADV2", [G, const([[1, 0], [0, 2]]), scalar(7.0, "float32")], [f32(4, 6)], "PAD_V2", None, {},
          {"value": 7.0}),

@@ -1,10 +1,12 @@
 """Each operator as the operations it becomes, and what importers refuse."""
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+from tflite_writer import TFLiteWriter
 
 from nnx_convert.errors import FormatError, Unsupported
 from nnx_convert.frontends.tflite import importers
@@ -120,6 +122,37 @@ def test_a_grid_that_is_none_is_refused(named: dict[str, Any], says: str) -> Non
     case = Case("CONV_2D", [XQ, bytes_(3, 1, 1, 4, **named)], [q8(1, 3, 6, 3)], "", "Conv2DOptions", STRIDES)
     with pytest.raises(FormatError, match=says):
         load(write(case))
+
+
+def composites(depth: int, each: int) -> bytes:
+    """Subgraphs that each stand for the next `each` times, one after the other; the last is a RELU."""
+    w = TFLiteWriter()
+    for level in range(depth + 1):
+        if level:
+            w.subgraph(f"part {level}")
+        tensors = [w.tensor(f"t{i}", "float32", (2,)) for i in range(each + 1)]
+        for x, y in itertools.pairwise(tensors):
+            if level < depth:
+                w.op("STABLEHLO_COMPOSITE", [x], [y], "StableHLOCompositeOptions",
+                {"DecompositionSubgraphIndex": level + 1})
+            else:
+                w.op("RELU", [x], [y])
+        w.ends([tensors[0]], [tensors[-1]])
+    return w.finish([0], [each])
+
+
+@pytest.mark.parametrize(("depth", "each"), [(1, 1), (1, 3), (3, 2)])
+def test_a_composite_is_what_it_is_made_of(depth: int, each: int) -> None:
+    graph = load(composites(depth, each))
+    assert [n.op.name for n in graph.nodes] == ["RELU"] * each ** (depth + 1)
+    assert graph.outputs[0].name == f"t{each}" and len({v for n in graph.nodes for v in n.outputs}) == len(graph.nodes)
+
+
+def test_composites_of_composites_do_not_multiply_without_end() -> None:
+    with pytest.raises(FormatError, match="more often"):
+        load(composites(12, 8))
+    with pytest.raises(Unsupported, match="nested 16 deep"):
+        load(composites(20, 1))
 
 
 @pytest.mark.parametrize(("dtype", "value", "want"), [
