@@ -55,8 +55,12 @@ def multiplier(real: float) -> tuple[int, int]:
 
 def multipliers(reals: Sequence[float]) -> tuple[Array, Array]:
     """`multiplier` of each, as arrays of m and of s."""
-    pairs = [multiplier(float(r)) for r in reals]
-    return np.array([m for m, _ in pairs], I64), np.array([s for _, s in pairs], I64)
+    fraction, exponent = np.frexp(np.asarray(reals, np.float64))
+    m, s = away(fraction * 2.0**31).astype(I64), exponent.astype(I64)
+    over = m == 1 << 31
+    m, s = np.where(over, m >> 1, m), s + over
+    tiny = (s < -31) | (m == 0)
+    return np.where(tiny, 0, m), np.where(tiny, 0, s)
 
 
 def high_mul(a: Any, b: Any, width: int = 32) -> Array:
