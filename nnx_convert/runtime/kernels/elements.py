@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import RunError
 from ...types import Shape, Tensor
-from ..cuts import cuts, period, repeats
+from ..cuts import CHUNK, cuts, period, repeats
 from ..kernel import Array, Run, Site
 from .quantized import One, Two
 from .tables import by_real, exactly, looked_up, on_grid, paired, patterns, raw, reals
@@ -46,7 +46,8 @@ def _aligned(tensors: Sequence[Tensor], full: Shape, size: int) -> tuple[int, di
     return width * count, tiled
 
 
-def in_pieces(site: Site, tensors: Sequence[Tensor], step: Step, *, temps: int = 0, passes: int = 2) -> Run:
+def in_pieces(site: Site, tensors: Sequence[Tensor], step: Step, *, temps: int = 0, passes: int = 2,
+              piece: int = PIECE) -> Run:
     """`run(out, *inputs, *scratch)` of a step over tensors of one width of element; `temps` are its scratch arrays.
 
     Each piece of the output is written after its inputs were read for the last time, if the step does so.
@@ -59,12 +60,12 @@ def in_pieces(site: Site, tensors: Sequence[Tensor], step: Step, *, temps: int =
         return step
     width, tiled = found
     for _ in range(temps):
-        site.scratch((min(size, max(PIECE, width)),), dtype)
+        site.scratch((min(size, max(piece, width)),), dtype)
 
     def run(out: Array, *given: Array) -> None:
         to = out.reshape(-1)
         flat = [tiled[i] if i in tiled else x.reshape(-1) for i, x in enumerate(given[:len(tensors)])]
-        for part, use in cuts(size, width, PIECE):
+        for part, use in cuts(size, width, piece):
             rows = (-1, use.stop)
             ins = (f[use] if i in tiled else f[part].reshape(rows) for i, f in enumerate(flat))
             step(to[part].reshape(rows), *ins,
@@ -139,7 +140,7 @@ def by_raw(site: Site, x: Tensor, y: Tensor, exact: Two) -> Run:
 
     def step(out: Array, x: Array, y: Array) -> None:
         np.copyto(out, exact(x, y), casting="unsafe")
-    return in_pieces(site, (x, y), step)
+    return in_pieces(site, (x, y), step, piece=CHUNK)
 
 
 def compared(site: Site, x: Tensor, y: Tensor, ufunc: np.ufunc, exact: tuple[One, One] | None) -> Run:

@@ -15,7 +15,8 @@ from ..fixedmath import inv_sqrt
 from ..fixedpoint import (
     activation_range, away, f32, grid, high_mul, limits, multiplier, scale32, shift_right, to_int32, wrap16, wrap32)
 from ..kernel import Array
-from .tables import power_of_two
+from ..requantize import Requantizer
+from .tables import patterns, power_of_two
 
 I64 = np.int64
 One = Callable[[Array], Array]
@@ -43,10 +44,26 @@ def clamped(out: Tensor, low: int, high: int) -> One:
     return lambda v: np.asarray(np.clip(v + zero, low, high), dtype)
 
 
+def scaled(out: Tensor, pair: Pair, low: int, high: int, bound: int) -> One:
+    """Integers no larger than `bound`, times a multiplier, as raw values of the output."""
+    made = Requantizer(np.array(pair[:1]), np.array(pair[1:]), grid(out)[1], low, high, bound)
+
+    def finish(v: Array) -> Array:
+        found = np.empty(v.shape, out.type.dtype)
+        made.apply(np.ascontiguousarray(v), found)
+        return found
+    return finish
+
+
+def brought(t: Tensor, left: int, pair: Pair) -> One:
+    """Raw values with `left` more bits, times a multiplier: a table where they are of one byte or two."""
+    values = scale32(centred(t)(patterns(t)) << left, *pair)
+    return lambda q: values[q.view(f"u{q.itemsize}")]
+
+
 def add(x: Tensor, y: Tensor, out: Tensor, act: int, sign: int = 1) -> Two:
     """x + y, or x - y (section 4): both brought to twice the larger scale with 20 more bits, 15 for int16."""
     (sx, _), (sy, _), (so, _) = map(grid, (x, y, out))
-    finish = clamped(out, *activation_range(act, out))
     wide = x.type.dtype.itemsize == 2
     shifts = _powers(x, y, out) if wide else None
     if shifts:
@@ -60,12 +77,15 @@ def add(x: Tensor, y: Tensor, out: Tensor, act: int, sign: int = 1) -> Two:
     twice = 2.0 * max(float(sx), float(sy))
     mx, my = multiplier(float(sx) / twice), multiplier(float(sy) / twice)
     mo = multiplier(twice / float(f32((1 << left) * so)))
-    first, second = centred(x), centred(y)
+    first, second = brought(x, left, mx), brought(y, left, my)
+    finish = scaled(out, mo, *activation_range(act, out), bound=_most(x, y))
+    return lambda a, b: finish(first(a) + sign * second(b))
 
-    def general(a: Array, b: Array) -> Array:
-        v = scale32(first(a) << left, *mx) + sign * scale32(second(b) << left, *my)
-        return finish(scale32(v, *mo))
-    return general
+
+def _most(x: Tensor, y: Tensor) -> int:
+    """No sum or product here is larger; int16 values off a zero point may fill an int32."""
+    off = x.type.dtype.itemsize == 2 and (grid(x)[1] or grid(y)[1])
+    return 1 << (31 if off else 30)
 
 
 def _powers(x: Tensor, y: Tensor, out: Tensor) -> Pair | None:
@@ -87,8 +107,8 @@ def mul(x: Tensor, y: Tensor, out: Tensor, act: int) -> Two:
     finish, first, second = clamped(out, low, high), centred(x), centred(y)
     if x.type.dtype.itemsize == 2 and out.type.dtype.itemsize == 1:
         return lambda a, b: finish(shift_right(high_mul(a, b, 16), 8))
-    m = ratio(grid(x)[0], grid(y)[0], over=grid(out)[0])
-    return lambda a, b: finish(scale32(wrap32(first(a) * second(b)), *m))
+    rescale = scaled(out, ratio(grid(x)[0], grid(y)[0], over=grid(out)[0]), low, high, _most(x, y))
+    return lambda a, b: rescale(wrap32(first(a) * second(b)))
 
 
 def squared_difference(x: Tensor, y: Tensor, out: Tensor) -> Two:
