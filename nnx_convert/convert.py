@@ -72,7 +72,8 @@ def kind(data: Data) -> str:
     if data[:len(artifact.MAGIC)] == artifact.MAGIC:
         return "nnx"
     # An ONNX file is a protobuf message without a mark; its first field is the IR version, a small number.
-    return "onnx" if len(data) > 16 and data[0] == 0x08 and 0 < data[1] < 0x40 and data[2] in b"\x12\x1a\x22\x3a\x42" else ""
+    first = len(data) > 16 and data[0] == 0x08 and 0 < data[1] < 0x40
+    return "onnx" if first and data[2] in b"\x12\x1a\x22\x3a\x42" else ""
 
 
 def import_graph(data: Data, shapes: Mapping[str, Shape]) -> Graph:

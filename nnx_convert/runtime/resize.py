@@ -21,7 +21,7 @@ def nearest_rows(size: int, out: int, align: bool, half: bool) -> Array:
     at = (np.arange(out, dtype=f32) + f32(0.5 if half else 0.0)) * _scale(size, out, align)
     cells = (away(at) if align else np.floor(at)).astype(np.int64)
     cells = np.minimum(cells, size - 1)
-    return np.maximum(cells, 0) if half else cells
+    return np.asarray(np.maximum(cells, 0) if half else cells)
 
 
 def nearest(size: Size, out: tuple[int, int], align: bool, half: bool) -> Run:

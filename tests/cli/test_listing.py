@@ -43,8 +43,8 @@ def test_twins(name: str) -> None:
 #: What a row says of its operation's kind, levels and relatives: the words of one line of it.
 SAID = {"RELU": "QUANT8_ASYMM_SIGNED@30", "GATHER_EX": "GATHER (from level 29): a contract of its own",
         "PRELU": "PRELU_EX (NNAPI-EX): the same meaning", "CONV_2D": "11  dw i32 = 1 @29",
-        "LSTM": "23  norm_i? T @29", "PACK_EX": "0  xs... T", "NON_ZERO": "any", "DENSIFY": "FLOAT16, FLOAT32, QUANT8_SYMM",
-        "ADD": "org.nnx_convert.host 0"}
+        "LSTM": "23  norm_i? T @29", "PACK_EX": "0  xs... T", "NON_ZERO": "any",
+        "DENSIFY": "FLOAT16, FLOAT32, QUANT8_SYMM", "ADD": "org.nnx_convert.host 0"}
 
 
 @pytest.mark.parametrize("name", SAID)

@@ -90,7 +90,8 @@ def test_rules_are_checked_again_on_concrete_shapes() -> None:
 
 def test_a_size_that_follows_from_a_value_is_met_at_run_time() -> None:
     b = ModelBuilder()
-    x, shape, out = b.add_operand(FLOAT, (2, 3)), b.add_operand(OperandCode.TENSOR_INT32, (2,)), b.add_operand(FLOAT, (0, 0))
+    x, shape = b.add_operand(FLOAT, (2, 3)), b.add_operand(OperandCode.TENSOR_INT32, (2,))
+    out = b.add_operand(FLOAT, (0, 0))
     b.add_operation(OperationCode.RESHAPE, [x, shape], [out])
     b.identify_inputs_and_outputs([x, shape], [out])
     m = nnx_convert.compile(b.finish())

@@ -50,7 +50,8 @@ def test_a_float_convolution(case: Case, code: Any, nchw: bool) -> None:
     b = rng.standard_normal(case.units).astype(code.dtype)
     image = x.transpose(0, 3, 1, 2) if nchw else x
     dh, dw = case.slide.dilations
-    args = slid(case.slide, x=tensor(image, code), w=tensor(w, code), b=tensor(b, code), act=3, dw=dw, dh=dh) | {"nchw": nchw}
+    args = slid(case.slide, x=tensor(image, code), w=tensor(w, code), b=tensor(b, code), act=3, dw=dw, dh=dh)
+    args |= {"nchw": nchw}
     (found,) = run_op(ops.CONV_2D, args)
     want = np.clip(conv(x, w, case.slide) + b, 0, 6)
     close = {"rtol": 1e-5, "atol": 1e-5} if code is F32 else {"rtol": 2e-3, "atol": 2e-3}
@@ -117,8 +118,8 @@ def test_integer_depthwise_over_random_windows(h: int, w: int, c: int, k: int, s
     x = quantised(Q8, c * mult, (1, h, w, c), 3, seed)["x"]
     wt, zero = rng.integers(0, 256, (1, k, k, c * mult)), int(rng.integers(0, 256))
     b = rng.integers(-500, 500, c * mult)
-    (found,) = run_op(ops.DEPTHWISE_CONV_2D, slid(slide, x=x, w=tensor(wt, Q8, Quant(0.011, zero)), b=tensor(b, I32),
-                                                  mult=mult, act=0, dw=dilation, dh=1), Tensor(Q8, None, Quant(0.17, 3)))
+    args = slid(slide, x=x, w=tensor(wt, Q8, Quant(0.011, zero)), b=tensor(b, I32), mult=mult, act=0, dw=dilation, dh=1)
+    (found,) = run_op(ops.DEPTHWISE_CONV_2D, args, Tensor(Q8, None, Quant(0.17, 3)))
     assert x.data is not None and isinstance(x.quant, Quant)
     total = depthwise(x.data.astype(np.int64) - x.quant.zero, wt - zero, slide, mult) + b
     real = float(np.float32(0.0235) * np.float32(0.011)) / float(np.float32(0.17))
@@ -182,7 +183,7 @@ def test_batch_matmul(adj_x: bool, adj_y: bool) -> None:
     args = {"adj_x": adj_x, "adj_y": adj_y}
     (found,) = run_op(ops.BATCH_MATMUL, args | {"x": tensor(given_x, F32), "y": tensor(given_y, F32)})
     assert np.array_equal(found, x @ y)
-    (found,) = run_op(ops.BATCH_MATMUL, args | {"x": tensor(given_x, Q8S, Quant(0.1, 3)),
-                                                "y": tensor(given_y, Q8S, Quant(0.2, -4))}, Tensor(Q8S, None, Quant(9.0, 1)))
+    args |= {"x": tensor(given_x, Q8S, Quant(0.1, 3)), "y": tensor(given_y, Q8S, Quant(0.2, -4))}
+    (found,) = run_op(ops.BATCH_MATMUL, args, Tensor(Q8S, None, Quant(9.0, 1)))
     real = float(np.float32(0.1) * np.float32(0.2)) / 9.0
     assert np.array_equal(found, requantised((x - 3) @ (y + 4), [real] * 5, 1, -128, 127))

@@ -106,7 +106,8 @@ COMPARED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.sampled_from(sorted(COMPARED)), st.sampled_from([np.float32, np.int32, np.uint8]), st.integers(1, 3), st.integers(1, 3), st.data())
+@given(st.sampled_from(sorted(COMPARED)), st.sampled_from([np.float32, np.int32, np.uint8]), st.integers(1, 3),
+       st.integers(1, 3), st.data())
 def test_comparisons_are_numpys_in_masks(op: str, dtype: Any, rows: int, columns: int, data: st.DataObject) -> None:
     seed = data.draw(st.integers(0, 2**32))
     random = np.random.default_rng(seed)

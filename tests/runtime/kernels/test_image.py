@@ -74,7 +74,8 @@ NEAREST = {(False, False): [0, 0, 0, 1, 1], (True, False): [0, 0, 1, 1, 1], (Fal
 @pytest.mark.parametrize(("flags", "want"), BILINEAR.items(), ids=str)
 def test_bilinear_coordinates(flags: tuple[bool, bool], want: list[float]) -> None:
     x = tensor(np.array([0, 1]).reshape(1, 1, 2, 1), F32)
-    (found,) = run_op(ops.RESIZE_BILINEAR, {"x": x, "ow": 4, "oh": 1, "align": flags[0], "half": flags[1], "nchw": False})
+    (found,) = run_op(ops.RESIZE_BILINEAR, {"x": x, "ow": 4, "oh": 1, "align": flags[0], "half": flags[1],
+                                            "nchw": False})
     np.testing.assert_allclose(found.reshape(-1), want, atol=1e-6)
 
 
@@ -113,6 +114,7 @@ def test_batch_and_space_change_places() -> None:
     args = {"x": tensor(x, Q8, Quant(1.0, 9)), "blocks": tensor([2, 3], I32), "nchw": False}
     (many,) = run_op(ops.SPACE_TO_BATCH_ND, args | {"pads": tensor([[1, 0], [0, 1]], I32)},
                      Tensor(Q8, None, Quant(1.0, 9)))
-    assert many.shape == (6, 2, 2, 2) and many[0, 0, 0].tolist() == [9, 9] and many[3, 0, 0].tolist() == x[0, 0, 0].tolist()
+    assert many.shape == (6, 2, 2, 2) and many[0, 0, 0].tolist() == [9, 9]
+    assert many[3, 0, 0].tolist() == x[0, 0, 0].tolist()
     (back,) = run_op(ops.BATCH_TO_SPACE_ND, args | {"x": tensor(many, Q8, Quant(1.0, 9))})
     assert np.array_equal(back[:, 1:, :5], x)
