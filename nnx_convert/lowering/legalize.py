@@ -3,10 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..graph import Node, Value
-from ..ops import conv, convert, elementwise as e, ex, gather, host, image, norm, reduce as r, shape
+from ..ops import conv, convert, elementwise as e, ex, gather, host, image, reduce as r, shape
 from ..schema import OPS
-from ..types import B8, F32, I32, Q8, Q8S, QPC, Tensor, known
+from ..types import B8, F32, I32, Q8, QPC, Tensor, known
 from .rewrite import Refusal, Result, Rewriter, Rules
 
 PREFER_EX = Rules("prefer EX")
@@ -19,9 +21,9 @@ COMPARE = {"EQUAL": (ex.EQUAL_EX, False), "NOT_EQUAL": (ex.NOT_EQUAL_EX, False),
            "LESS_EQUAL": (ex.GREATER_EQUAL_EX, True)}       # with the operands swapped?
 LOGIC = {"LOGICAL_AND": ex.LOGICAL_AND_EX, "LOGICAL_OR": ex.LOGICAL_OR_EX, "LOGICAL_NOT": ex.LOGICAL_NOT_EX}
 REDUCE = {"REDUCE_MAX": ex.REDUCE_MAX_EX, "REDUCE_MIN": ex.REDUCE_MIN_EX, "REDUCE_SUM": ex.REDUCE_SUM_EX}
-#: What has a float row only; computed so, the answer is the quantised kernel's to within one step.
-THROUGH_FLOAT = (e.EXP, e.LOG, e.SIN, e.SQRT, e.RSQRT, e.ABS, e.NEG, e.POW, e.ELU, e.DIV, r.REDUCE_SUM,
-                 r.REDUCE_PROD, norm.LOG_SOFTMAX)
+#: Operations that move elements and do not look at them.
+MOVERS = (shape.RESHAPE, shape.TRANSPOSE, shape.EXPAND_DIMS, shape.SQUEEZE, shape.SLICE, shape.STRIDED_SLICE,
+          shape.TILE, shape.CONCATENATION, gather.GATHER)
 
 
 @PREFER_EX.on(*TWINS)
@@ -143,14 +145,65 @@ def as_reshape(g: Rewriter, node: Node) -> Result:
 
 @LEGALIZE.on(shape.RESHAPE)
 def reshape_ints(g: Rewriter, node: Node) -> Result:
-    """INT32 has no RESHAPE below level 6; picking the elements of a row by index gives them any shape."""
+    """INT32 has no RESHAPE below level 6.
+
+    Picking the elements of a row by index gives them any shape, EXPAND_DIMS adds axes of size 1, and an EX
+    reduction over such axes drops them.
+    """
     x, out = node.args["x"], node.outputs[0]
     if not g.fault(node) or x.type != I32 or not all(map(known, (*x.shape, *out.shape))):
         return None
-    if len(x.shape) != 1:
+    if len(x.shape) == 1:
+        return g.legal(picked(g, x, g.build.const(g.build.ramp(x.shape[0]).array.reshape(out.shape), I32)))
+    core = [n for n in out.shape if n != 1]
+    if [n for n in x.shape if n != 1] != core:
         return Refusal("INT32 takes RESHAPE from level 6, and this is not one row")
-    at = g.build.const(g.build.ramp(x.shape[0]).array.reshape(out.shape), I32)
-    return g.legal(g(gather.GATHER, x, axis=0, indices=at))
+    if ones := [i for i, n in enumerate(x.shape) if n == 1]:
+        x = g(ex.REDUCE_MAX_EX, x, ones[:len(ones) - (not core)])
+    for i in (i for i, n in enumerate(out.shape) if n == 1 and len(x.shape) < len(out.shape)):
+        x = g(shape.EXPAND_DIMS, x, axis=i)
+    return g.legal(x)
+
+
+def picked(g: Rewriter, x: Value, indices: Value) -> Value:
+    """The elements of x at indices along its first axis."""
+    return g(ex.GATHER_EX, x, indices, axis=0) if g.target.ex and x.type in ex.GATHER_EX.types else \
+        g(gather.GATHER, x, axis=0, indices=indices)
+
+
+@LEGALIZE.on(convert.CAST)
+def cast_bool(g: Rewriter, node: Node) -> Result:
+    """CAST takes truth values onto themselves only."""
+    x, out = node.args["x"], node.outputs[0]
+    if not g.fault(node) or x.type == out.type:
+        return None
+    if out.type == B8:
+        return g.legal(g(e.NOT_EQUAL, x, g.build.full((1,), 0, x.tensor)))
+    if x.type != B8:
+        return None
+    one, zero = (g.build.full(x.shape, v, out.tensor) for v in (1, 0))
+    return g.legal(g(e.SELECT, x, one, zero, out=out.tensor))
+
+
+@LEGALIZE.on(image.RESIZE_NEAREST_NEIGHBOR)
+def nearest_as_gather(g: Rewriter, node: Node) -> Result:
+    """`align` and `half` come with level 30: the rows, then the columns, picked by index."""
+    a, x = node.args, node.args["x"]
+    if not g.fault(node) or "oh" not in a or not all(map(known, (*x.shape, a["oh"], a["ow"]))):
+        return None
+    for axis, size in ((1 + a["nchw"], a["oh"]), (2 + a["nchw"], a["ow"])):
+        at = nearest(x.shape[axis], size, a["align"], a["half"])
+        x = g(gather.GATHER, x, axis=axis, indices=g.build.const(at, I32))
+    return g.legal(x)
+
+
+def nearest(size: int, out: int, align: bool, half: bool) -> np.ndarray[Any, Any]:
+    """The source index of each output index, in LiteRT's float32 arithmetic."""
+    scale = np.float32(size - 1) / np.float32(out - 1) if align and out > 1 else np.float32(size) / np.float32(out)
+    at = (np.arange(out, dtype=np.float32) + np.float32(0.5 if half else 0.0)) * scale
+    whole = np.floor(at + np.float32(0.5)) if align else np.floor(at)
+    found: np.ndarray[Any, Any] = np.clip(whole.astype(np.int32), 0, size - 1)
+    return found
 
 
 @LEGALIZE.on(shape.STRIDED_SLICE)
@@ -228,15 +281,14 @@ def dense_per_channel(g: Rewriter, node: Node) -> Result:
     return g.legal(reshaped(g, y, node))
 
 
-@LEGALIZE.on(*THROUGH_FLOAT)
-def through_float(g: Rewriter, node: Node) -> Result:
-    """An operation that takes no quantised type: dequantise, compute, quantise."""
-    if not g.fault(node) or node.outputs[0].type not in (Q8, Q8S):
+@LEGALIZE.on(*MOVERS)
+def move_mask(g: Rewriter, node: Node) -> Result:
+    """What moves elements takes no BOOL8: they travel as bytes."""
+    if not g.fault(node) or node.outputs[0].type != B8:
         return None
-    real: dict[str, Any] = {n: g(convert.DEQUANTIZE, v, to=F32) if isinstance(v, Value) and v.type in (Q8, Q8S) else v
-                            for n, v in node.args.items()}
-    y = g(node.op, **real)
-    return g.legal(g(convert.QUANTIZE, y, to=node.outputs[0].type, out=node.outputs[0].tensor))
+    bytes_ = node.mapped(lambda v: g(host.TO_MASK, v) if isinstance(v, Value) and v.type == B8 else v)
+    moved = g(node.op, out=Tensor(Q8, node.outputs[0].tensor.dims, ex.MASK), **bytes_.args)
+    return g.legal(g(host.TO_BOOL, moved))
 
 
 # Truth values between BOOL8 and the QUANT8 masks of NNAPI-EX.

@@ -4,6 +4,7 @@ from __future__ import annotations
 from ..graph import Build, Graph, Value
 from ..ops.shape import RESHAPE
 from ..target import Target
+from . import quantized  # noqa: F401  (registers its rules)
 from .densify import densifying
 from .expand import EXPAND
 from .fold import folding
@@ -23,7 +24,7 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
         fold,
         EXPAND,                              # composites
         *[PREFER_EX] * target.ex,
-        LEGALIZE,                            # what the target has for what it has not
+        LEGALIZE.using(evaluate),            # what the target has for what it has not
         MASKS,                               # BOOL8 <-> QUANT8
         EXPAND,                              # composites the passes above made
         fold,

@@ -52,10 +52,15 @@ RuleFn = Callable[["Rewriter", Node], Result]
 
 @dataclass(frozen=True)
 class Rules:
-    """A pass made of rules, keyed by op name; "*" is every op."""
+    """A pass made of rules, keyed by op name; "*" is every op. Rules that compute something use `evaluate`."""
 
     name: str
     by_op: dict[str, list[RuleFn]] = field(default_factory=dict)
+    evaluate: Evaluate | None = None
+
+    def using(self, evaluate: Evaluate) -> Rules:
+        """The same rules with a way to compute constants."""
+        return replace(self, evaluate=evaluate)
 
     def on(self, *ops: OpDef | str) -> Callable[[RuleFn], RuleFn]:
         """Register a rule for these operations."""
