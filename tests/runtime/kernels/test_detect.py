@@ -13,7 +13,6 @@ from one_op import run_op, tensor
 from nnx_convert.errors import RunError
 from nnx_convert.ops import detect as ops
 from nnx_convert.runtime.boxes import reader
-from nnx_convert.schema import OpError
 from nnx_convert.types import F16, F32, I32, Q8, Q8S, Q16A, Q16S, Quant, Tensor, Type
 
 Array = np.ndarray[Any, Any]
@@ -241,6 +240,22 @@ def test_detections(code: Type, regular: bool, background: bool, anchors: int, l
         assert found[2][i, :n].tolist() == [w[2] for w in want]
 
 
+#: Two anchors that overlap by half, scores 0.5 and 0.25: how many detections there are, by what the limit is.
+LIMITS = {"an overlap of the threshold goes": ({"iou_threshold": 0.5}, 1), "less stays": ({"iou_threshold": 0.51}, 2),
+          "a score of the threshold is none": ({"iou_threshold": 0.51, "score_threshold": 0.25}, 1),
+          "at most so many": ({"iou_threshold": 0.51, "max_detections": 1}, 1)}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("regular", [True, False])
+def test_two_detections(name: str, regular: bool) -> None:
+    more, count = LIMITS[name]
+    args = {"scores": tensor([[[0.9, 0.5], [0.9, 0.25]]], F32), "deltas": tensor(np.zeros((1, 2, 4)), F32),
+            "anchors": tensor([[1, 1, 2, 2], [1, 0.5, 2, 1]], F32)}
+    found = run_op(ops.DETECTION_POSTPROCESSING, args | DECODE | more | {"regular": regular, "max_classes": 1})
+    assert found[3].tolist() == [count] and found[0][0, 0] == 0.5 and found[1][0, 0].tolist() == [0, 0, 2, 2]
+
+
 # GENERATE_PROPOSALS
 
 PROPOSE: dict[str, Any] = {"h_stride": 4.0, "w_stride": 2.0, "pre_nms": -1, "post_nms": -1, "iou_threshold": 0.5,
@@ -284,6 +299,20 @@ def test_proposals(code: Type, nchw: bool, more: dict[str, Any]) -> None:
     np.testing.assert_allclose(unpacked(found[0], code), [w[0] for w in want], atol=1e-3)
     np.testing.assert_allclose(unpacked(found[1], BOX[code]), np.reshape([w[1] for w in want], (-1, 4)),
                                atol=CLOSE[BOX[code]])
+
+
+#: One anchor in an image of 4 by 4: whether it is a proposal.
+KEPT = {"larger than the least": ([0, 0, 2, 2], 1.5, 1), "as large as the least": ([0, 0, 2, 2], 2.0, 0),
+        "clipped, its middle inside": ([3, 0, 5, 2], 0.5, 1), "clipped, its middle at the end": ([4, 0, 6, 2], -1.0, 0)}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_proposal(name: str) -> None:
+    anchor, least, count = KEPT[name]
+    scores, boxes, of = run_op(ops.GENERATE_PROPOSALS, PROPOSE | {
+        "scores": tensor([[[[0.5]]]], F32), "deltas": tensor(np.zeros((1, 1, 1, 4)), F32),
+        "anchors": tensor([anchor], F32), "image_info": tensor([[4, 4]], F32), "min_size": least})
+    assert len(scores) == len(boxes) == len(of) == count
 
 
 # HEATMAP_MAX_KEYPOINT
@@ -398,76 +427,3 @@ def test_a_roi_outside_is_refused(op: Any, name: str) -> None:
     more = {"h_samples": 0, "w_samples": 0} if op is ops.ROI_ALIGN else {}
     with pytest.raises(RunError, match=words):
         regions(op, image_of(0, 2, 10, 10, 1), np.array([roi]), [image], F32, (2, 2), **more)
-
-
-# What the rows refuse, before anything runs
-
-SHAPES: dict[str, dict[str, Any]] = {
-    "AXIS_ALIGNED_BBOX_TRANSFORM": {"rois": (3, 4), "deltas": (3, 8), "batch": (3,), "image_info": (2, 2)},
-    "BOX_WITH_NMS_LIMIT": {"scores": (3, 2), "rois": (3, 8), "batch": (3,)} | NMS,
-    "DETECTION_POSTPROCESSING": {"scores": (1, 3, 2), "deltas": (1, 3, 4), "anchors": (3, 4)} | DECODE,
-    "GENERATE_PROPOSALS": {"scores": (1, 3, 3, 2), "deltas": (1, 3, 3, 8), "anchors": (2, 4),
-                           "image_info": (1, 2)} | PROPOSE,
-    "HEATMAP_MAX_KEYPOINT": {"heatmap": (1, 3, 3, 2), "rois": (1, 4), "nchw": False},
-    "ROI_ALIGN": {"x": (1, 3, 3, 2), "rois": (2, 4), "batch": (2,), "oh": 1, "ow": 1, "h_stride": 1.0, "w_stride": 1.0,
-                  "h_samples": 0, "w_samples": 0, "nchw": False},
-    "ROI_POOLING": {"x": (1, 3, 3, 2), "rois": (2, 4), "batch": (2,), "oh": 1, "ow": 1, "h_stride": 1.0,
-                    "w_stride": 1.0, "nchw": False},
-}
-#: What is wrong with it, and the words of the rule.
-REFUSED: list[tuple[str, dict[str, Any], str]] = [
-    ("AXIS_ALIGNED_BBOX_TRANSFORM", {"rois": (3, 5)}, "rois are"),
-    ("AXIS_ALIGNED_BBOX_TRANSFORM", {"deltas": (3, 6)}, "deltas are four"),
-    ("AXIS_ALIGNED_BBOX_TRANSFORM", {"deltas": (2, 8)}, "deltas are four"),
-    ("AXIS_ALIGNED_BBOX_TRANSFORM", {"batch": (2,)}, "batch has one"),
-    ("AXIS_ALIGNED_BBOX_TRANSFORM", {"image_info": (2, 3)}, "image_info is"),
-    ("BOX_WITH_NMS_LIMIT", {"kernel": 3}, "kernel is 0 hard"),
-    ("BOX_WITH_NMS_LIMIT", {"scores": (3, 1), "rois": (3, 4)}, "two classes or more"),
-    ("BOX_WITH_NMS_LIMIT", {"scores": (2, 2)}, "rois are four per class"),
-    ("BOX_WITH_NMS_LIMIT", {"batch": (4,)}, "batch has one"),
-    ("DETECTION_POSTPROCESSING", {"scores": (1, 3, 1)}, "two classes or more"),
-    ("DETECTION_POSTPROCESSING", {"anchors": (2, 4)}, "anchors are four"),
-    ("DETECTION_POSTPROCESSING", {"deltas": (1, 3, 3)}, "deltas are at least four"),
-    ("DETECTION_POSTPROCESSING", {"y_scale": 0.0}, "y_scale is positive"),
-    ("DETECTION_POSTPROCESSING", {"score_threshold": -0.1}, "score_threshold is not negative"),
-    ("DETECTION_POSTPROCESSING", {"max_detections": 0}, "max_detections is positive"),
-    ("DETECTION_POSTPROCESSING", {"max_per_class": 0}, "max_per_class is positive"),
-    ("DETECTION_POSTPROCESSING", {"max_classes": 0, "regular": False}, "max_classes is positive"),
-    ("GENERATE_PROPOSALS", {"deltas": (1, 3, 3, 4)}, "deltas are four"),
-    ("GENERATE_PROPOSALS", {"deltas": (1, 3, 2, 8)}, "deltas are four"),
-    ("GENERATE_PROPOSALS", {"anchors": (3, 4)}, "anchors are four"),
-    ("GENERATE_PROPOSALS", {"image_info": (2, 2)}, "image_info is"),
-    ("GENERATE_PROPOSALS", {"h_stride": 0.0}, "h_stride is positive"),
-    ("HEATMAP_MAX_KEYPOINT", {"heatmap": (1, 3, 2, 2)}, "heatmaps are square"),
-    ("HEATMAP_MAX_KEYPOINT", {"heatmap": (1, 1, 1, 2)}, "heatmaps are square"),
-    ("HEATMAP_MAX_KEYPOINT", {"rois": (2, 4)}, "one box per heatmap"),
-    ("ROI_ALIGN", {"h_samples": -1}, "h_samples is not negative"),
-    ("ROI_ALIGN", {"oh": 0}, "oh is positive"),
-    ("ROI_POOLING", {"w_stride": -1.0}, "w_stride is positive"),
-    ("ROI_POOLING", {"rois": (2, 3)}, "rois are"),
-]
-#: What reads like a fault and is none.
-TAKEN: list[tuple[str, dict[str, Any]]] = [
-    *((name, {}) for name in SHAPES), ("DETECTION_POSTPROCESSING", {"max_classes": 0}),
-    ("DETECTION_POSTPROCESSING", {"max_per_class": 0, "regular": False}), ("BOX_WITH_NMS_LIMIT", {"max_detections": 0}),
-    ("DETECTION_POSTPROCESSING", {"deltas": (1, 3, 7)})]
-
-
-def checked(name: str, change: dict[str, Any], code: Type = F32) -> Any:
-    """The table's verdict on an operation of these shapes."""
-    op = getattr(ops, name)
-    args = {n: Tensor(I32 if n == "batch" else code, v) if isinstance(v, tuple) else v
-            for n, v in (SHAPES[name] | change).items()}
-    return op.check(op.forms[0].operands(args, op.types), [])
-
-
-@pytest.mark.parametrize(("name", "change", "words"), REFUSED, ids=str)
-def test_what_a_row_refuses(name: str, change: dict[str, Any], words: str) -> None:
-    with pytest.raises(OpError, match=words):
-        checked(name, change)
-
-
-@pytest.mark.parametrize(("name", "change"), TAKEN, ids=str)
-@pytest.mark.parametrize("code", [F32, F16], ids=lambda c: c.name)
-def test_what_a_row_takes(name: str, change: dict[str, Any], code: Type) -> None:
-    assert checked(name, change, code).level == 29
