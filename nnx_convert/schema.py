@@ -16,10 +16,10 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, get_args, get_origin
 
 from .codes import OperationCode, OperationCodeEx
-from .signature import Args, Form, Levels, Misfit, Param, Slots
+from .signature import Args, Form, Levels, Misfit, Param, Slots, hints_of
 from .types import UNKNOWN, Arg, Scalar, Tensor, Undecided
 
 
@@ -122,6 +122,12 @@ class OpDef:
     def host(self) -> bool:
         """Whether it belongs to the extension org.nnx_convert.host."""
         return self.code is not None and HOST_CODES <= self.code < 2 * HOST_CODES
+
+    @property
+    def family(self) -> str:
+        """The name of the module it is declared in, and of those of its kernel and its code generator."""
+        module: str = self.forms[0].fn.__module__
+        return module.rpartition(".")[2]
 
     @property
     def doc(self) -> str:
@@ -282,7 +288,7 @@ def _limits(placed: Placed) -> Iterator[Test]:
 
 def _returns(fn: Callable[..., Any], names: Sequence[str]) -> tuple[Param, ...]:
     """The outputs a return annotation lists."""
-    hint = get_type_hints(fn, include_extras=True)["return"]
+    hint = hints_of(fn)["return"]
     hints = get_args(hint) if get_origin(hint) in (tuple, list) else (hint,)
     many = get_origin(hint) is list
     return tuple(Param.of(name, h, Param.required, many) for name, h in zip(names, hints, strict=True))

@@ -8,16 +8,40 @@ signature, `| None` lets NO_VALUE stand in the operand's place, a default lets i
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin
 
 from .types import UNKNOWN, Arg, Scalar, Tensor, Type, Unknown, known
 
 Levels = Mapping[Type, int]      # operand type -> first feature level that takes it
 Slots = dict[str, Any]           # parameter name -> Arg, or a tuple of them where it is variadic
 Args = dict[str, Any]            # argument name -> tensor, number, signature, None, or a record of these
+
+
+def hints_of(source: Any) -> dict[str, Any]:
+    """The annotations of a function or a record, evaluated where it was written.
+
+    `typing.get_type_hints` does the same; but a table repeats few annotations many times, and each is
+    evaluated once here.
+    """
+    scope = getattr(source, "__globals__", None) or vars(sys.modules[source.__module__])
+    return {name: _evaluated(text, source.__module__, scope) for name, text in source.__annotations__.items()}
+
+
+def _evaluated(text: Any, module: str, scope: dict[str, Any]) -> Any:
+    # A NamedTuple keeps its annotations as forward references.
+    words = getattr(text, "__forward_arg__", text)
+    if not isinstance(words, str):
+        return type(None) if words is None else words
+    if (module, words) not in _HINTS:
+        _HINTS[module, words] = eval(words, scope)
+    return _HINTS[module, words]
+
+
+_HINTS: dict[tuple[str, str], Any] = {}
 
 
 @dataclass(frozen=True, eq=False)      # by identity: `X | None` hashes an annotation's metadata
@@ -100,7 +124,7 @@ class Param:
     def fields(cls, name: str, record: type) -> Iterator[Param]:
         """The parameters a record (a NamedTuple) stands for: its fields, in order."""
         defaults = getattr(record, "_field_defaults", {})
-        for field_, hint in get_type_hints(record, include_extras=True).items():
+        for field_, hint in hints_of(record).items():
             param = cls.of(f"{name}_{field_}", hint, defaults.get(field_, cls.required))
             yield replace(param, record=name, field=field_)
 
@@ -153,7 +177,7 @@ class Form:
     @classmethod
     def of(cls, fn: Callable[..., Any], since: int = 0) -> Form:
         """The operand order a function's signature declares."""
-        hints = get_type_hints(fn, include_extras=True)
+        hints = hints_of(fn)
         records = {name: h for name, h in hints.items() if hasattr(h, "_field_defaults") and name != "return"}
         params: list[Param] = []
         for p in inspect.signature(fn).parameters.values():

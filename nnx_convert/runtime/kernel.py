@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
+from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
@@ -132,11 +133,13 @@ def _fitted(compute: Callable[..., Compute]) -> Callable[..., Run]:
 
 
 def kernel_of(op: OpDef) -> Kernel | None:
-    """The kernel of an operation: its own, or that of the operation it is a twin of."""
-    from . import kernels  # noqa: F401  (fills the registry)
+    """The kernel of an operation: its own, or that of the operation it is a twin of.
+
+    Kernels stand in the module named like the op's, which is imported when one of its kernels is asked for.
+    """
+    import_module(f".kernels.{op.family}", __package__)
     while True:
         found = KERNELS.get(op.name)
         if found is not None or op.twin_of is None:
             return found
         op = op.twin_of
-

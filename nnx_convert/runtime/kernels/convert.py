@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 
 from ...ops import convert as c
-from ...ops.host import REQUANTIZE as HOST_REQUANTIZE, host_twin
+from ...ops.host import host_twin
 from ...types import ChannelQuant, Tensor
 from ..cuts import cuts
 from ..fixedpoint import away, f32, grid, limits, to_int32, wrap32
 from ..kernel import Array, Run, Site, kernel
-from . import quantized as q
 from .elements import PIECE, in_pieces
-from .tables import looked_up, patterns
 
 I64 = np.int64
 #: From here on no int32 holds a float32.
@@ -140,16 +138,4 @@ def DEQUANTIZE(site: Site, x: Tensor, to: int) -> Run:
         if zero:
             np.subtract(out, zero, out=out)
         np.multiply(out, scale, out=out)
-    return in_pieces(site, (x,), step)
-
-
-@kernel(HOST_REQUANTIZE)
-def REQUANTIZE(site: Site, x: Tensor, to: int) -> Run:
-    """Integers on another grid: one multiplier, rounded twice."""
-    exact = q.rescale(x, site.out)
-    if x.type.dtype.itemsize <= 2:
-        return looked_up(np.asarray(exact(patterns(x)), site.out.type.dtype))
-
-    def step(out: Array, x: Array) -> None:
-        np.copyto(out, exact(x), casting="unsafe")
     return in_pieces(site, (x,), step)

@@ -16,6 +16,7 @@ from ..kernel import Array, Run, Site, ints, kernel
 from .conv import TRANSPOSE_CONV_2D
 from .convert import CAST
 from .elements import compared, in_pieces
+from .gather import GATHER
 from .reduce import REDUCE_MAX, REDUCE_MIN, REDUCE_SUM
 from .shape import along
 from .tables import reals
@@ -125,3 +126,8 @@ def TRANSPOSE_CONV_EX(site: Site, shape: Tensor, w: Tensor, x: Tensor, scheme: i
     def run(out: Array, shape: Array, w: Array, x: Array, *scratch: Array) -> None:
         inner(out, x, w, None, *scratch)
     return run
+
+
+@kernel(ex.GATHER_EX)
+def GATHER_EX(site: Site, x: Tensor, indices: Tensor, axis: int) -> Run:
+    return GATHER(site, x, axis, indices)

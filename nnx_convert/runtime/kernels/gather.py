@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...errors import RunError
-from ...ops import ex, gather
+from ...ops import gather
 from ...types import Tensor
 from ..kernel import Array, Run, Site, kernel
 
@@ -18,11 +18,6 @@ def GATHER(site: Site, x: Tensor, axis: int, indices: Tensor) -> Run:
     def run(out: Array, x: Array, indices: Array) -> None:
         take(out, x, indices)
     return run
-
-
-@kernel(ex.GATHER_EX)
-def GATHER_EX(site: Site, x: Tensor, indices: Tensor, axis: int) -> Run:
-    return GATHER(site, x, axis, indices)
 
 
 @kernel(gather.EMBEDDING_LOOKUP)

@@ -12,9 +12,11 @@ from ...types import Tensor
 from ..kernel import Array, Compute, Run, Site, kernel, sized
 from . import quantized as q
 from .conv import BATCH_MATMUL
-from .elements import Step, binary, unary, widened
+from .elements import Step, binary, in_pieces, unary, widened
 from .elementwise import chosen, clamp, limited, sloped, ufunc
 from .gather import within
+from .reduce import best
+from .tables import looked_up, patterns
 
 I64 = np.int64
 
@@ -239,3 +241,20 @@ def SEGMENT_SUM(site: Site, x: Tensor, ids: Tensor) -> Compute:
         np.add.at(made, ids, x)
         return [made]
     return run
+
+
+@kernel(h.TOPK_FIRST)
+def TOPK_FIRST(site: Site, x: Tensor, k: int) -> Run:
+    return best(site, x, k, first=True)
+
+
+@kernel(h.REQUANTIZE)
+def REQUANTIZE(site: Site, x: Tensor, to: int) -> Run:
+    """Integers on another grid: one multiplier, rounded twice."""
+    exact = q.rescale(x, site.out)
+    if x.type.dtype.itemsize <= 2:
+        return looked_up(np.asarray(exact(patterns(x)), site.out.type.dtype))
+
+    def step(out: Array, x: Array) -> None:
+        np.copyto(out, exact(x), casting="unsafe")
+    return in_pieces(site, (x,), step)

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from ...ops import host, reduce as r
+from ...ops import reduce as r
 from ...schema import OpDef
 from ...types import Shape, Tensor
 from ..fixedpoint import grid, limits, multiplier, scale32, scale64, wrap32
@@ -189,8 +189,3 @@ def best(site: Site, x: Tensor, k: int, first: bool) -> Run:
 @kernel(r.TOPK_V2)
 def TOPK_V2(site: Site, x: Tensor, k: int) -> Run:
     return best(site, x, k, first=False)
-
-
-@kernel(host.TOPK_FIRST)
-def TOPK_FIRST(site: Site, x: Tensor, k: int) -> Run:
-    return best(site, x, k, first=True)
