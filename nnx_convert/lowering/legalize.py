@@ -34,8 +34,11 @@ def ex_twin(g: Rewriter, node: Node) -> Result:
 
 @PREFER_EX.on(*COMPARE)
 def ex_compare(g: Rewriter, node: Node) -> Result:
+    """EX compares give masks, and there are four of them."""
     op, swapped = COMPARE[node.op.name]
     x, y = (node.args[n] for n in ("xy", "yx")[swapped])
+    if op is ex.NOT_EQUAL_EX and x.tensor.quant == ex.MASK and y.tensor.data is not None and not y.tensor.data.any():
+        return None                              # a mask as truth values, which is how it stands in NNAPI
     return g.legal(g(host.TO_BOOL, g(op, x, y))) if x.type != B8 else None
 
 

@@ -25,6 +25,7 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
         EXPAND,                              # composites
         *[PREFER_EX] * target.ex,
         LEGALIZE.using(evaluate),            # what the target has for what it has not
+        *[PREFER_EX] * target.ex,            # also for what that brought in
         MASKS,                               # BOOL8 <-> QUANT8
         EXPAND,                              # composites the passes above made
         fold,
