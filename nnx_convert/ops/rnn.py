@@ -306,7 +306,7 @@ def QUANTIZED_LSTM(x: T2, cell: QuantCell, h: T2, c: C16, norm: QuantNorm, cell_
                    i_scale: Float, f_scale: Float, c_scale: Float, o_scale: Float, h_zero: Byte,
                    h_scale: Float) -> tuple[T, C16, T]:
     """LSTM in integers with symmetric weights; the four scales are those of the gates before activation."""
-    out = h.free((x.shape[0], cell.ro.shape[1]))
+    out = h.like((x.shape[0], cell.ro.shape[1]))
     return out, c.like((x.shape[0], cell.wo.shape[0])), out
 
 

@@ -27,7 +27,7 @@ def computed_in(x: Tensor) -> np.dtype[Any]:
 
 def sigmoid(x: Array) -> None:
     """1 / (1 + exp(-x)), in place."""
-    np.negative(x, out=x)
+    x *= -1                                # np.negative in place is wrong on a strided column (NumPy 2.4)
     np.exp(x, out=x)
     x += 1
     np.reciprocal(x, out=x)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..schema import OpError
+from ..errors import RunError
 from ..types import Tensor
 from .cells import Span, constants, values
 from .fixedmath import F16, inv_sqrt
@@ -146,7 +146,7 @@ class IntLstm:
     def __post_init__(self) -> None:
         bits = 15 + self.shift
         if not 0 <= bits <= 6 or abs(log2(self.c.scale) - self.shift) > 1e-3:
-            raise OpError("LSTM", "the scale of c is a power of two in [2 ** -15, 2 ** -9]")
+            raise RunError("the scale of c is a power of two in [2 ** -15, 2 ** -9]")
 
     @property
     def shift(self) -> int:

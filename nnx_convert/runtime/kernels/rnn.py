@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import RunError
 from ...ops import rnn
-from ...schema import OpError
 from ...types import Q8S, Tensor
 from ..cells import ACTIVATIONS, Lstm, Rnn, Span, computed_in, constants, in_time, optional, values
 from ..farmhash import fingerprint64
@@ -102,11 +102,11 @@ def SVDF(site: Site, x: Tensor, wf: Tensor, wt: Tensor, b: Tensor | None, state:
 
 
 def is_integer(x: Tensor) -> bool:
-    """Whether activations are int8; raises `OpError` on other integers, which no source has a recurrent kernel for."""
+    """Whether activations are int8; raises `RunError` on other integers, which no source has a recurrent kernel for."""
     if x.type.dtype.kind not in "iu":
         return False
     if x.type != Q8S:
-        raise OpError("host", f"no recurrent operation takes {x.type.name}")
+        raise RunError(f"no recurrent operation takes {x.type.name}")
     return True
 
 
@@ -143,7 +143,7 @@ def integers(span: Span, x: Tensor, cell: rnn.Cell, norm: rnn.Norm | rnn.LateNor
              cell_clip: float, proj_clip: float, rows: bool) -> IntLstm:
     """TFLite's int8 LSTM as far as its operands say it: the gates in Q3.12, the hidden state being the output."""
     if norm.f is not None or cell.wp is not None:
-        raise OpError("host", "layer norm and projection in int8 need grids that the operation has no operands for")
+        raise RunError("layer norm and projection in int8 need grids that the operation has no operands for")
     scale, zero = grid(h)
     grids = Grids((GATE_SCALE,) * 4, float(scale), zero)
     return IntLstm(span, x, cell, norm, h, c, grids, cell_clip, proj_clip, rows)
@@ -194,7 +194,7 @@ def BIDIRECTIONAL_SEQUENCE_LSTM(
         merge: bool, time_major: bool, fw_norm: rnn.Norm, bw_norm: rnn.Norm) -> Run:
     span = Span.of(x.shape, time_major)
     if x.type.dtype.kind in "iu":
-        raise OpError("host", f"no LSTM in two directions takes {x.type.name}")
+        raise RunError(f"no LSTM in two directions takes {x.type.name}")
     ahead = Lstm.of(x, span, fw, fw_norm, fw_aux, act, cell_clip, proj_clip)
     back = Lstm.of(x, span, bw, bw_norm, bw_aux, act, cell_clip, proj_clip)
     ahead.ask(site)
