@@ -302,9 +302,9 @@ class QuantNorm(NamedTuple):
     Rule("the scale of c is a power of two (to 0.1 %), 2 ** -9 at most", lambda c:
          abs(log2(c.scale) - round(log2(c.scale))) < 1e-3 and log2(c.scale) < -8.5, limit=True),
     outs=("h_out", "c_out", "out"))
-def QUANTIZED_LSTM(x: T2, cell: QuantCell, h: T2, c: C16, norm: QuantNorm, cell_clip: Float, proj_clip: Float,
-                   i_scale: Float, f_scale: Float, c_scale: Float, o_scale: Float, h_zero: Byte,
-                   h_scale: Float) -> tuple[T, C16, T]:
+def QUANTIZED_LSTM(x: T2, cell: QuantCell, h: T2, c: C16, norm: QuantNorm, cell_clip: Float | None,
+                   proj_clip: Float | None, i_scale: Float, f_scale: Float, c_scale: Float, o_scale: Float,
+                   h_zero: Byte, h_scale: Float) -> tuple[T, C16, T]:
     """LSTM in integers with symmetric weights; the four scales are those of the gates before activation."""
     out = h.like((x.shape[0], cell.ro.shape[1]))
     return out, c.like((x.shape[0], cell.wo.shape[0])), out

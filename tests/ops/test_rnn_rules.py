@@ -68,7 +68,8 @@ GOOD: list[tuple[OpDef, dict[str, Any]]] = [
     (rnn.UNIDIRECTIONAL_SEQUENCE_LSTM, SEQUENCE | {"x": real(T, N, IN), "time_major": True, "norm": NO_NORM}),
     (rnn.BIDIRECTIONAL_SEQUENCE_LSTM, BOTH), (rnn.RNN, RNN), (rnn.UNIDIRECTIONAL_SEQUENCE_RNN, RNN_SEQUENCE),
     (rnn.BIDIRECTIONAL_SEQUENCE_RNN, RNN_BOTH), (rnn.SVDF, SVDF), (rnn.SVDF, SVDF | {"b": None}),
-    (rnn.QUANTIZED_16BIT_LSTM, BYTES), (rnn.QUANTIZED_LSTM, QUANTIZED), (rnn.LSH_PROJECTION, LSH)]
+    (rnn.QUANTIZED_16BIT_LSTM, BYTES), (rnn.QUANTIZED_LSTM, QUANTIZED),
+    (rnn.QUANTIZED_LSTM, QUANTIZED | {"cell_clip": None, "proj_clip": None}), (rnn.LSH_PROJECTION, LSH)]
 
 #: An operation, what is changed in good arguments, and words of the rule that breaks.
 BAD: list[tuple[OpDef, dict[str, Any], dict[str, Any], str]] = [

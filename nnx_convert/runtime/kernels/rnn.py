@@ -132,10 +132,10 @@ def UNIDIRECTIONAL_SEQUENCE_LSTM(site: Site, x: Tensor, cell: rnn.Cell, h: Tenso
 
 @kernel(rnn.QUANTIZED_LSTM)
 def QUANTIZED_LSTM(site: Site, x: Tensor, cell: rnn.QuantCell, h: Tensor, c: Tensor, norm: rnn.QuantNorm,
-                   cell_clip: float, proj_clip: float, i_scale: float, f_scale: float, c_scale: float, o_scale: float,
-                   h_zero: int, h_scale: float) -> Run:
+                   cell_clip: float | None, proj_clip: float | None, i_scale: float, f_scale: float, c_scale: float,
+                   o_scale: float, h_zero: int, h_scale: float) -> Run:
     grids = Grids((i_scale, f_scale, c_scale, o_scale), h_scale, h_zero)
-    lstm = IntLstm(Span.of(x.shape, True), x, cell, norm, h, c, grids, cell_clip, proj_clip, rows=False)
+    lstm = IntLstm(Span.of(x.shape, True), x, cell, norm, h, c, grids, cell_clip or 0.0, proj_clip or 0.0, rows=False)
     return over_time(site, lstm, ("h_out", "c_out", "out"), True)
 
 

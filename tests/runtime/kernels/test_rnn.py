@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from one_op import run_op, tensor
 from recurrent import ACTS, NO_AUX, NO_LATE_NORM, NO_NORM, Plan, Step, lstm, real, rnn_pass, run_late
 
+from nnx_convert import CompiledModel, ModelBuilder
 from nnx_convert.ops import rnn
 from nnx_convert.ops.host import host_twin
 from nnx_convert.types import F16, F32, F64, Tensor
@@ -134,6 +135,27 @@ def test_a_cell_at_its_limits() -> None:
         _, h, c, out = run_op(rnn.LSTM, args)
     assert np.isfinite(out).all() and np.array_equal(h, out)
     assert np.abs(c[0]).max() <= 3 and np.abs(out).max() <= 1
+
+
+def test_weights_that_come_with_a_run_are_compiled_for_ahead() -> None:
+    rng, plan = np.random.default_rng(10), PLANS["everything"]
+    cell, norm, _ = plan.draw(rng, F32)
+    args = {"x": normal(rng, F32, 2, 4, 5), "cell": cell, "h": normal(rng, F32, 2, 3), "c": normal(rng, F32, 2, 6),
+            "act": 4, "cell_clip": 0.0, "proj_clip": 0.0, "time_major": False, "norm": norm}
+    op, b = rnn.UNIDIRECTIONAL_SEQUENCE_LSTM, ModelBuilder()
+    operands = op.forms[0].operands(args, op.types)
+    given = [o for o in operands if isinstance(o, Tensor)]
+    indices = [b.add_operand(o.type, o.shape if isinstance(o, Tensor) else ()) for o in operands]
+    for i, o in zip(indices, operands, strict=True):
+        if not isinstance(o, Tensor):
+            b.set_operand_value(i, o.value)
+    outs = [b.add_operand(F32, s) for s in ((2, 4, 3), (2, 3), (2, 6))]
+    b.add_operation(op.code or 0, indices, outs)
+    b.identify_inputs_and_outputs([i for i, o in zip(indices, operands, strict=True) if isinstance(o, Tensor)], outs)
+    compiled = CompiledModel(b.finish())
+    assert compiled.prepare() is not None
+    for found, want in zip(compiled.run([t.data for t in given]), run_op(op, args), strict=True):
+        assert np.array_equal(found, want)
 
 
 def test_no_steps_leave_the_states_as_they_are() -> None:

@@ -73,7 +73,8 @@ def test_quantized_lstm(parts: str, count: int, inputs: int, units: int, exponen
     grids = tuple(float(np.float32(v)) for v in (rng.uniform(1e-4, 1e-3, 4) if norm.f else [Q12] * 4))
     hidden = Quant(float(np.float32(rng.uniform(0.004, 0.01))), int(rng.integers(-20, 20)))
     clips = (2.5, 0.4) if clipped else (0.0, 0.0)
-    args = {"x": x, "cell": cell, "h": h, "c": c, "norm": norm, "cell_clip": clips[0], "proj_clip": clips[1],
+    args = {"x": x, "cell": cell, "h": h, "c": c, "norm": norm, "cell_clip": clips[0] or None,
+            "proj_clip": clips[1],
             **dict(zip(("i_scale", "f_scale", "c_scale", "o_scale"), grids, strict=True)),
             "h_zero": hidden.zero, "h_scale": hidden.scale}
     whole_clips = min(int(2.5 / c.scale), 32767), min(int(np.float32(0.4) / np.float32(h.scale)), 127)
