@@ -1,0 +1,48 @@
+"""The models that are measured, and the bounds: data only, so that NumPy is not loaded yet when this is read."""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+_GIVEN = Path(os.environ.get("NNX_SHARED") or ROOT.parent / "shared")
+ZOO: Path | None = _GIVEN / "zoo" if (_GIVEN / "zoo").is_dir() else None
+
+#: Models of the external suite by name -> how many times LiteRT/XNNPACK's median a run may take (None: no bound).
+LATENCY: dict[str, float | None] = {
+    "mobilenet_v2_1.0_224_int8_perchannel": 40.0, "face_landmark_fp16": 8.0, "hand_landmark_lite_fp16": 8.0,
+    "palm_detection_lite_fp16": None, "pose_landmark_lite_fp16": None, "blazeface_short_range_fp16": None,
+    "face_detection_full_range_sparse": None, "mobilenet_v1_0.25_128_uint8": None, "resnet8_cifar_fp32": None,
+    "resnet8_cifar_int8": None, "kws_dscnn_int8": None, "vww_96_int8": None}
+#: Models whose memory is bounded: all that the first release promises to run.
+MEMORY = ("hello_world_fp32", *LATENCY, "micro_speech_int8", "person_detect_int8")
+#: A run may take its weights, so many arenas and so many bytes.
+ARENAS, SPARE = 2, 60 << 20
+#: Seconds from the shell.
+HELP, CONVERT = 0.25, 0.6
+CONVERTED = "mobilenet_v2_1.0_224_int8_perchannel"
+
+
+def small() -> dict[str, Path]:
+    """The models that come with the package."""
+    return {p.stem: p for p in sorted((ROOT / "models").glob("*.tflite"))}
+
+
+def found(names: tuple[str, ...], wanted: tuple[str, ...] = ()) -> dict[str, Path]:
+    """Files by model name: the package's own, and these of the external suite; of `wanted` only, if any are.
+
+    Raises `KeyError` naming a wanted model that is not there.
+    """
+    zoo = {n: ZOO / n / "model.tflite" for n in names if (ZOO / n / "model.tflite").is_file()} if ZOO else {}
+    files = small() | zoo
+    return {n: files[n] for n in wanted} if wanted else files
+
+
+def absent() -> str:
+    """One line about the external suite where it is not there."""
+    return "" if ZOO else "external models: absent ($NNX_SHARED); the package's own only"
+
+
+def verdict(value: float, bound: float | None) -> str:
+    """A bound and whether it is kept, for the last column."""
+    return "" if bound is None else f"{'pass' if value <= bound else 'FAIL'} (bound {bound:g})"
