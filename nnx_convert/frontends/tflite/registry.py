@@ -4,12 +4,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
 from ...errors import FormatError, Unsupported
 from ...graph import Value
+from ...signature import hints_of
 from .guard import absent
 from .records import Operator
 
@@ -81,7 +82,7 @@ def imports(name: str = "", options: type | None = None) -> Callable[[F], F]:
     `Value | None`, `Handle`, or `Const`, integers that must be known.
     """
     def register(fn: F) -> F:
-        hints = get_type_hints(fn, include_extras=True)
+        hints = hints_of(fn)
         inputs = [_input(p, hints) for p in inspect.signature(fn).parameters.values() if p.name not in ("g", "o")]
         IMPORTERS[name or fn.__name__] = Importer(fn, options or hints.get("o"), tuple(inputs))
         return fn
