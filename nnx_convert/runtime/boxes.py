@@ -37,8 +37,8 @@ def writer(t: Tensor) -> Change:
     low, high = limits(t)
 
     def write(x: Array) -> Array:
-        steps = away(np.asarray(x / scale + f32(zero), f32))
-        return np.asarray(np.clip(np.nan_to_num(steps, nan=low), low, high), t.type.dtype)
+        steps = np.clip(np.asarray(x / scale + f32(zero), f32), low, high)
+        return np.asarray(away(np.where(np.isnan(steps), low, steps)), t.type.dtype)
     return write
 
 

@@ -74,3 +74,18 @@ def pooled(image: Array, roi: Box, size: tuple[int, int], zero: float) -> Array:
         if cells.size:
             out[i, j] = cells.max((0, 1))
     return out
+
+
+def peak(heat: Array) -> tuple[float, float, float]:
+    """Value and place (x, y in cells, from the first one's edge) of a heatmap's first largest cell, a Newton step on.
+
+    Borders mirror; there is no step where the curvature has no inverse, and none longer than 1.5 either way.
+    """
+    row, column = divmod(int(heat.argmax()), heat.shape[1])
+    g = np.pad(heat, 1, mode="reflect")[row:row + 3, column:column + 3]
+    slope = np.array([g[1, 2] - g[1, 0], g[2, 1] - g[0, 1]]) / 2
+    cross = (g[2, 2] - g[2, 0] - g[0, 2] + g[0, 0]) / 4
+    bend = np.array([[g[1, 0] - 2 * g[1, 1] + g[1, 2], cross], [cross, g[0, 1] - 2 * g[1, 1] + g[2, 1]]])
+    step = np.zeros(2) if abs(np.linalg.det(bend)) < 1e-6 else -np.linalg.solve(bend, slope)
+    step = step / max(1.0, float(np.abs(step).max()) / 1.5)
+    return float(g[1, 1] + slope @ step + step @ bend @ step / 2), column + step[0] + 0.5, row + step[1] + 0.5

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive_boxes import aligned, greedy, moved, pooled
+from naive_boxes import aligned, greedy, moved, peak, pooled
 from one_op import run_op, tensor
 
 from nnx_convert.errors import RunError
@@ -182,9 +182,10 @@ def test_two_boxes(name: str) -> None:
 
 
 def test_equal_scores_stay_in_order() -> None:
-    boxes = np.arange(20)[:, None] * 4 + np.array([0, 0, 2, 2, 0, 0, 2, 2])
-    found = limited(np.full((20, 2), 0.5), boxes, [0] * 20, max_detections=18)[1]
-    assert found[:, 0].tolist() == [4 * i for i in range(18)]
+    boxes = np.arange(200)[:, None] * 4 + np.array([0, 0, 2, 2, 0, 0, 2, 2])
+    scores = np.random.default_rng(0).integers(1, 4, 200) / 4
+    found = limited(scores[:, None].repeat(2, 1), boxes, [0] * 200, max_detections=150)[1]
+    assert found[:, 0].tolist() == (4 * np.argsort(-scores, kind="stable")[:150]).tolist()
 
 
 # DETECTION_POSTPROCESSING
@@ -336,7 +337,9 @@ def test_a_peak_between_cells(code: Type, nchw: bool) -> None:
 HEATS: dict[str, tuple[list[list[float]], float, list[float]]] = {
     "flat: the first cell's middle": ([[1, 1, 1]] * 3, 1, [0.5, 0.5]),
     "a ridge has no top of its own": ([[0, 0, 0], [1, 1, 1], [0, 0, 0]], 1, [0.5, 1.5]),
-    "a corner is mirrored": ([[4, 2, 0], [2, 1, 0], [0, 0, 0]], 4, [0.5, 0.5]),
+    "the first corner is mirrored": ([[4, 2, 0], [2, 1, 0], [0, 0, 0]], 4, [0.5, 0.5]),
+    "a step is at most 1.5 cells": ([[11, 15, 0], [5, 16, 12], [8, 15, 15]], 17.25, [13 / 6, 3.0]),
+    "so is the last corner": ([[0, 0, 0], [0, 1, 2], [0, 2, 4]], 4, [2.5, 2.5]),
     "no numbers but one": ([[np.nan] * 3, [np.nan] * 3, [np.nan, np.nan, 7]], np.nan, [np.nan, np.nan]),
 }
 
@@ -348,6 +351,15 @@ def test_peaks_at_the_edge(name: str) -> None:
         "heatmap": tensor(np.array(heat)[None, :, :, None], F32), "rois": tensor([[0, 0, 3, 3]], F32), "nchw": False})
     np.testing.assert_allclose(score.item(), value, rtol=1e-6)
     np.testing.assert_allclose(xy.reshape(2), place, rtol=1e-6)
+
+
+@given(st.integers(2, 5), st.data())
+def test_any_peak(size: int, data: st.DataObject) -> None:
+    cells = st.lists(st.integers(0, 6), min_size=size * size, max_size=size * size)
+    heat = np.array(data.draw(cells), np.float64).reshape(size, size)
+    score, xy = run_op(ops.HEATMAP_MAX_KEYPOINT, {"heatmap": tensor(heat[None, ..., None], F32), "nchw": False,
+                                                  "rois": tensor([[0, 0, size, size]], F32)})
+    np.testing.assert_allclose([*score[0], *xy[0, 0]], peak(heat), rtol=1e-4, atol=1e-4)
 
 
 # ROI_ALIGN and ROI_POOLING
