@@ -28,6 +28,11 @@ def divided(y: int, n: int) -> int:
     return (y + (1 << n >> 1) - (1 if y < 0 and n else 0)) >> n
 
 
+def wrapped(x: int) -> int:
+    """What an int32 keeps of a sum."""
+    return (x + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
 def clamp(x: int, bits: int = 16) -> int:
     return max(-1 << bits - 1, min((1 << bits - 1) - 1, x))
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_op import run_op, tensor
 from recurrent import run_late
-from recurrent_integers import FIXED, Q12, Cell, by, clamp, divided, logistic, multiplier, numbers, scaled, tanh
+from recurrent_integers import (
+    FIXED, Q12, Cell, by, clamp, divided, logistic, multiplier, numbers, scaled, tanh, wrapped)
 
 from nnx_convert.errors import RunError
 from nnx_convert.ops import rnn
@@ -153,7 +154,7 @@ def test_svdf_in_integers(count: int, inputs: int, memory: int, outs: int, rank:
     for n, f in np.ndindex(count, filters):
         held[n, f, -1] = clamp(scaled(sum((numbers(x)[n] - zero) * numbers(wf)[f]), *first))
     dots = (held * numbers(wt)).sum(2).reshape(count, outs, rank).sum(2) + (numbers(b) if b else 0)
-    assert found.tolist() == [[clamp(scaled(int(v), *second) - 3, 8) for v in row] for row in dots]
+    assert found.tolist() == [[clamp(scaled(wrapped(int(v)), *second) - 3, 8) for v in row] for row in dots]
     shifted = np.concatenate([held[:, :, 1:], np.zeros((count, filters, 1), object)], 2)
     assert after.tolist() == shifted.reshape(count, -1).tolist()
 
