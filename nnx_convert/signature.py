@@ -228,7 +228,7 @@ class Form:
             if arg is None and not p.optional:
                 return Misfit(f"{p.name} is required and holds NO_VALUE", i)
             if not p.fits(arg, table):
-                return Misfit(f"{p.name} is a {'/'.join(sorted(p.kind.groups(table)))}, not {_said(arg)}", i)
+                return Misfit(f"{p.name} takes {'/'.join(sorted(p.kind.groups(table)))}, not {_said(arg)}", i)
         return slots
 
     def _counted(self) -> str:

@@ -54,6 +54,18 @@ def test_levels_are_feature_levels(op: OpDef) -> None:
     assert used - {0} <= levels
 
 
+#: The rules that are limits of NNAPI's and not of what an operation means: the host's twins have none of them.
+LIMITS = {
+    "act is 0 on TENSOR_INT32", "b has zero point 0 and scale x.scale * w.scale (0 where w is per-channel)",
+    "the output scale exceeds x.scale * y.scale", "x has rank 1 to 4",
+    "y has rank 1 to 4", "bi, bf, bc and bo have zero point 0 and scale x.scale * wi.scale",
+    "the scale of c is a power of two (to 0.1 %), 2 ** -9 at most"}
+
+
+def test_limits_are_known_by_name() -> None:
+    assert {r.text for o in OPS.values() for r in o.rules if r.limit} == LIMITS
+
+
 def test_no_code_is_declared_twice() -> None:
     codes = [o.code for o in (*OPS.values(), *map(host_twin, OPS.values())) if o.code is not None]
     assert len({*codes}) == len({id(op_of(c)) for c in codes})
