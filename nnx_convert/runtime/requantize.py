@@ -78,6 +78,8 @@ class Requantizer:
 
         `acc` is left as it is; `work` is a buffer as `scratch` describes it, made here when not given.
         """
+        if out.dtype.itemsize > 2:
+            raise TypeError(f"outputs have 8 or 16 bits, not {out.dtype}")
         flat, to = acc.reshape(-1), out.reshape(-1)
         if work is None:
             work = np.empty(*self.scratch(flat.size))
