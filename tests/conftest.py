@@ -1,12 +1,7 @@
-"""Tests import their helpers by name, and say in one line when the external suites are not there."""
+"""What every test run says first: whether the external suites are there."""
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent / "models")]
-
-from shared import SHARED  # noqa: E402
+from shared import SHARED
 
 
 def pytest_report_header() -> str:
