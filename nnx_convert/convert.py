@@ -24,26 +24,28 @@ Progress = Callable[[str], None]
 
 
 def convert(source: Source, target: Target = Target(), *, shapes: Mapping[str, Shape] | None = None,  # noqa: B008
-            strict: bool = False, progress: Progress | None = None) -> Model:
+            strict: bool = False, progress: Progress | None = None, signature: str | None = None) -> Model:
     """A TFLite model (a path, or the bytes) as an NNAPI model for a target.
 
     The format is recognised by content. `shapes` gives input sizes by name where the file leaves them open or
     the caller wants others. `strict` refuses (`StrictError`) what the target does not take, where it would run
-    as a host operation. Raises `FormatError` on a broken file, `Unsupported` on what has no counterpart.
+    as a host operation. `signature` names the entry point to convert where that is not the main graph; each has
+    variables of its own then. Raises `FormatError` on a broken file, `Unsupported` on what has no counterpart.
     """
     said = progress or (lambda stage: None)
     said("reading")
     data, name = read(source)
     try:
-        return _compiled(data, target, shapes or {}, strict, said)
+        return _compiled(data, target, shapes or {}, strict, said, signature)
     except NnxError as error:
         raise error.at(name) from error
 
 
-def _compiled(data: Data, target: Target, shapes: Mapping[str, Shape], strict: bool, said: Progress) -> Model:
+def _compiled(data: Data, target: Target, shapes: Mapping[str, Shape], strict: bool, said: Progress,
+              signature: str | None = None) -> Model:
     from .lowering.flatten import flatten
     from .lowering.pipeline import lower
-    graph = import_graph(data, shapes)
+    graph = import_graph(data, shapes, signature)
     said("lowering")
     legal, trace = lower(graph, target, evaluate)
     if strict:
@@ -76,12 +78,12 @@ def kind(data: Data) -> str:
     return "onnx" if first and data[2] in b"\x12\x1a\x22\x3a\x42" else ""
 
 
-def import_graph(data: Data, shapes: Mapping[str, Shape]) -> Graph:
-    """The file's main graph, in the operations of the table."""
+def import_graph(data: Data, shapes: Mapping[str, Shape], signature: str | None = None) -> Graph:
+    """The file's main graph, or that of a signature, in the operations of the table."""
     match kind(data):
         case "tflite":
             from .frontends.tflite.importer import load as load_tflite
-            return load_tflite(data, shapes)
+            return load_tflite(data, shapes, signature, evaluate)
         case "onnx":
             raise Unsupported("is an ONNX model; this version reads TFLite and .nnx")
         case "nnx":

@@ -13,7 +13,7 @@ import numpy as np
 from .codes import FeatureLevel
 from .schema import Checked, OpDef
 from .types import (
-    UNKNOWN, Arg, ChannelQuant, Port, Quant, Rim, Scalar, Signature, Tensor, Type, known)
+    UNKNOWN, Arg, ChannelQuant, Entry, Port, Quant, Rim, Scalar, Signature, Source, Tensor, Type, known)
 
 
 class Lifetime(Enum):
@@ -84,6 +84,16 @@ class Model:
     origin: tuple[str, ...] = ()
     #: What lowering did and could not do, for reports: a line each.
     notes: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> Source | None:
+        """The file it was made from; None where it was built call by call."""
+        return self.rim.source
+
+    @property
+    def signatures(self) -> dict[str, Entry]:
+        """The source file's signatures that lead to this model, by name."""
+        return {e.name: e for e in self.rim.entries}
 
     def signature(self) -> Signature:
         """The model as an IF or a WHILE sees it."""

@@ -164,7 +164,9 @@ class Port:
     """A model input or output as its user sees it: the name, NumPy type, shape and grid of the source file.
 
     None stands for a size that only the caller knows, and for a shape of which not even the rank is known.
-    A `state` is written by one run and read by the next: an input and an output of the same name.
+    A `state` is written by one run and read by the next: an input and an output of the same name. It starts with
+    the elements `initial`, as the user sees them; None is real zero. `range` is the least and the greatest real
+    value the file says to expect, `norm` the means and the deviations its metadata normalise an image with.
     """
 
     name: str
@@ -172,14 +174,51 @@ class Port:
     shape: tuple[int | None, ...] | None
     quant: Quant | ChannelQuant | None = None
     state: bool = False
+    initial: np.ndarray | None = field(default=None, compare=False, repr=False)
+    range: tuple[float, float] | None = None
+    norm: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A signature of the source file: the names it gives to ports, each beside the port's own."""
+
+    name: str
+    inputs: tuple[tuple[str, str], ...] = ()
+    outputs: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file a model was made from: facts for reports, which change nothing that is computed.
+
+    `operators` and `sparse` count the operators and the sparse tensors of all its subgraphs. `signatures` are all
+    that it has, `metadata` its texts by name, `files` the names of files packed into it, `labels` the lines of the
+    first of these that names the classes of an output.
+    """
+
+    format: str
+    version: str = ""
+    operators: int = 0
+    sparse: int = 0
+    description: str = ""
+    signatures: tuple[str, ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()
+    files: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Rim:
-    """The ports of a model, in order: those of the source file, then the states."""
+    """A model as its user sees it: the ports in order, those of the source file, then the states.
+
+    `entries` are the signatures that lead to this model, `source` is None where no file was read.
+    """
 
     inputs: tuple[Port, ...] = ()
     outputs: tuple[Port, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    source: Source | None = None
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def test_an_import_costs_little(module: str) -> None:
 
 
 SIGNATURES = {
-    "convert": "(source, target, *, shapes, strict, progress)",
+    "convert": "(source, target, *, shapes, strict, progress, signature)",
     "compile": "(model, *, threads, shapes, backend)",
     "load": "(path)",
 }

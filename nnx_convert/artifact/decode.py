@@ -18,7 +18,7 @@ from ..errors import ArtifactError, ModelError
 from ..model import Model, Operand
 from ..ops.host import op_of
 from ..schema import HOST_CODES, OpDef
-from ..types import ChannelQuant, Port, Quant, Rim
+from ..types import ChannelQuant, Entry, Port, Quant, Rim, Source
 from .container import ALIGN, Buffer, unpack
 from .encode import EXTENSION
 
@@ -130,9 +130,7 @@ class _File:
                 self.operation(builder, operation)
             builder.relax_computation_float32_to_float16(_flag(_get(entry, "relaxed")))
             builder.identify_inputs_and_outputs(_list(entry, "inputs", _whole), _list(entry, "outputs", _whole))
-            ports = _fields(_get(entry, "ports"))
-            rim = Rim(tuple(_list(ports, "inputs", self.port)), tuple(_list(ports, "outputs", self.port)))
-            made = builder.finish(rim, tuple(_list(entry, "notes", _text)))
+            made = builder.finish(self.rim(entry), tuple(_list(entry, "notes", _text)))
         except ModelError as error:
             raise ArtifactError(error.text, error.where) from error
         _fit(made)
@@ -218,13 +216,64 @@ class _File:
         _need(code >> 16 == self.prefix, f"code {code} is of no extension the file names")
         return HOST_CODES | code & 0xFFFF
 
+    def rim(self, entry: Fields) -> Rim:
+        """The model as its user sees it."""
+        ports, source = _fields(_get(entry, "ports")), entry.get("source")
+        ins, outs = (tuple(_list(ports, side, self.port)) for side in ("inputs", "outputs"))
+        entries = tuple(_items(entry.get("signatures", []), _entry))
+        for e in entries:
+            for own, those in ((e.inputs, ins), (e.outputs, outs)):
+                _need({p for _, p in own} <= {p.name for p in those}, f"signature {e.name!r:.60} has other ports")
+        return Rim(ins, outs, entries, None if source is None else _source(_fields(source)))
+
     def port(self, value: Any) -> Port:
         """An input or output as its user sees it."""
         fields = _fields(value)
         dtype, shape = _text(_get(fields, "dtype")), _get(fields, "shape")
         _need(dtype in PORT_TYPES, f"a port of type {dtype!r:.40}")
         sizes = None if shape is None else tuple(_items(shape, lambda n: None if n is None else _whole(n)))
-        return Port(_text(_get(fields, "name")), dtype, sizes, self.quant(fields), _flag(fields.get("state", False)))
+        state = _flag(fields.get("state", False))
+        initial = self.initial(fields, dtype, sizes) if "initial" in fields else None
+        span = _pair(fields["range"], _real) if "range" in fields else None
+        norm = _pair(fields["norm"], lambda v: tuple(_items(v, _real))) if "norm" in fields else None
+        return Port(_text(_get(fields, "name")), dtype, sizes, self.quant(fields), state, initial, span, norm)
+
+    def initial(self, fields: Fields, dtype: str, sizes: tuple[int | None, ...] | None) -> np.ndarray[Any, Any]:
+        """What a state starts with."""
+        whole, data = np.dtype(dtype), self.data(_fields(fields["initial"]))
+        shape = [_whole(n) for n in sizes or ()]
+        _need(sizes is not None and math.prod(shape) * whole.itemsize == len(data),
+              f"a state {dtype}{shape} starts with {len(data)} bytes")
+        raw = np.frombuffer(data, np.uint8)
+        _need(whole.kind != "b" or not bool((raw > 1).any()), "a truth value is neither 0 nor 1")
+        return raw.view(whole.newbyteorder("<")).reshape(shape)
+
+
+def _pair(value: Any, item: Callable[[Any], Item]) -> tuple[Item, Item]:
+    """Two items."""
+    found = _items(value, item)
+    _need(len(found) == 2, f"its header has {value!r:.40} for a pair")
+    return found[0], found[1]
+
+
+def _texts(fields: Fields, key: str) -> tuple[str, ...]:
+    return tuple(_list(fields, key, _text))
+
+
+def _entry(value: Any) -> Entry:
+    """A signature."""
+    fields = _fields(value)
+    ins, outs = (tuple(_list(fields, side, lambda v: _pair(v, _text))) for side in ("inputs", "outputs"))
+    return Entry(_text(_get(fields, "name")), ins, outs)
+
+
+def _source(fields: Fields) -> Source:
+    """The file a model was made from."""
+    text = {k: _text(_get(fields, k)) for k in ("format", "version", "description")}
+    counts = {k: _whole(_get(fields, k)) for k in ("operators", "sparse")}
+    texts = {k: _texts(fields, k) for k in ("signatures", "files", "labels")}
+    metadata = tuple(_list(fields, "metadata", lambda v: _pair(v, _text)))
+    return Source(**text, **counts, **texts, metadata=metadata)  # type: ignore[arg-type]
 
 
 def _fit(model: Model) -> None:

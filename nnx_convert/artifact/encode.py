@@ -7,12 +7,13 @@ operand codes (prefix << 16 | number), and the name of each host operation by it
 A model: `operands`, `operations` as [code, inputs, outputs, origin], `inputs`, `outputs`, `relaxed`, `ports`
 (the rim) and `notes`. An operand: `type` and `dims`; `scale` and `zero`, or `scales` and `axis`; and its value:
 `hex` where it is short, else `blob`, an index; `no_value`; `model`, an index. What is not there is not written.
+A port of a state has what it starts with as `initial`. `signatures` and `source` tell of the file it was made from.
 `stored`: the type of a value kept in fewer bytes than its operand's, uint8 or uint16 for int32; the indices of
 sparse constants are such, and are most of what these take.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 
 from ..model import Lifetime, Model, Operand
 from ..schema import HOST_CODES
-from ..types import ChannelQuant, Port, Quant
+from ..types import ChannelQuant, Port, Quant, Rim
 from .container import ALIGN, pack
 
 #: The vendor extension that host operations and their operand types belong to.
@@ -63,9 +64,9 @@ class Pool:
     index: dict[bytes, int] = field(default_factory=dict[bytes, int])
     end: int = 0
 
-    def value(self, array: np.ndarray[Any, Any]) -> Fields:
-        """How a header refers to an array."""
-        own, array = array.dtype, narrowest(array)
+    def value(self, array: np.ndarray[Any, Any], exact: bool = False) -> Fields:
+        """How a header refers to an array; `exact`: whose elements are stored in their own type."""
+        own, array = array.dtype, array if exact else narrowest(array)
         stored = {} if array.dtype == own else {"stored": array.dtype.name}
         array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         if array.nbytes <= SHORT:
@@ -96,7 +97,13 @@ def model_fields(m: Model, pool: Pool, number: dict[int, int]) -> Fields:
             "operations": [[o.op.code, o.inputs, o.outputs, at] for o, at in zip(m.operations, origins, strict=True)],
             "inputs": m.inputs, "outputs": m.outputs, "relaxed": m.relaxed, "notes": m.notes,
             "ports": {"inputs": [port_fields(p, pool) for p in m.rim.inputs],
-                      "outputs": [port_fields(p, pool) for p in m.rim.outputs]}}
+                      "outputs": [port_fields(p, pool) for p in m.rim.outputs]}, **rim_fields(m.rim)}
+
+
+def rim_fields(rim: Rim) -> Fields:
+    """The signatures and the source of a model, where there are any."""
+    entries = {"signatures": [asdict(e) for e in rim.entries]} if rim.entries else {}
+    return entries | ({} if rim.source is None else {"source": asdict(rim.source)})
 
 
 def operand_fields(o: Operand, pool: Pool, number: dict[int, int]) -> Fields:
@@ -113,8 +120,11 @@ def operand_fields(o: Operand, pool: Pool, number: dict[int, int]) -> Fields:
 
 def port_fields(p: Port, pool: Pool) -> Fields:
     """An input or output as its user sees it."""
-    state = {"state": True} if p.state else {}
-    return {"name": p.name, "dtype": p.dtype, "shape": p.shape, **quant_fields(p.quant, pool), **state}
+    more: Fields = {"state": True} if p.state else {}
+    if p.initial is not None:
+        more["initial"] = pool.value(p.initial, exact=True)
+    more |= {k: v for k, v in (("range", p.range), ("norm", p.norm)) if v is not None}
+    return {"name": p.name, "dtype": p.dtype, "shape": p.shape, **quant_fields(p.quant, pool), **more}
 
 
 def quant_fields(quant: Quant | ChannelQuant | None, pool: Pool) -> Fields:

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..errors import InputError, UsageError
 from ..model import Model
-from ..types import ChannelQuant, Port, Quant, Shape
-from . import rim
+from ..types import ChannelQuant, Entry, Port, Quant, Shape
+from . import rim, states
 from .bind import Options
 from .kernel import Array
 from .runner import Compiled, Runner, call
@@ -20,7 +20,10 @@ BACKENDS = ("auto", "numpy")
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """An input or output: `shape` has None for a size that each run chooses; a `state` may be left out of a run."""
+    """An input or output: `shape` has None for a size that each run chooses.
+
+    A `state` is what one run leaves to the next: as an input it may be left out, as an output it is not returned.
+    """
 
     name: str
     dtype: np.dtype[Any]
@@ -37,8 +40,13 @@ class TensorSpec:
 class CompiledModel:
     """A model compiled for this machine. Thread-safe, picklable; inputs are never modified.
 
-    `inputs` and `outputs` are `TensorSpec`s in the source file's order. Run it with a mapping by name (which
-    gives a dict), or with a sequence by position (which gives a list; None is an optional input left out).
+    `inputs` and `outputs` are `TensorSpec`s in the source file's order, then the states. Run it with a mapping by
+    name (which gives a dict), or with a sequence by position (which gives a list; None is an optional input left
+    out). `signatures` are the entry points of the source file, each with names of its own.
+
+    What a model keeps (variable tensors, resource variables, the states of recurrent operators) lasts from run to
+    run until `reset`; `state` reads and sets it. A run that fails leaves it as it was. Runs of such a model follow
+    one another, whatever threads they come from. A pickle is the model at its start: it carries no state.
     """
 
     def __init__(self, model: Model, *, threads: int | None = None, backend: str = "auto") -> None:
@@ -49,24 +57,72 @@ class CompiledModel:
         self.model, self._threads, self._backend = model, threads, backend
         self.inputs = tuple(map(TensorSpec.of, model.rim.inputs))
         self.outputs = tuple(map(TensorSpec.of, model.rim.outputs))
+        self.signatures = model.signatures
         self._runner = Runner(model, Options(threads or 0, call))
+        self._state = states.Memory(model.rim)
 
     @overload
-    def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]: ...
+    def run(self, inputs: Mapping[str, Any], signature: str | None = None) -> dict[str, Array]: ...
     @overload
-    def run(self, inputs: Sequence[Any]) -> list[Array]: ...
+    def run(self, inputs: Sequence[Any], signature: str | None = None) -> list[Array]: ...
 
-    def run(self, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Array] | list[Array]:
-        """Run once. Raises `InputError` naming every input that does not fit, `RunError` where a run fails."""
+    def run(self, inputs: Mapping[str, Any] | Sequence[Any], signature: str | None = None
+            ) -> dict[str, Array] | list[Array]:
+        """Run once. Raises `InputError` naming every input that does not fit, `RunError` where a run fails.
+
+        `signature`: inputs and outputs have the names and the order of that entry point. A state given as an
+        input counts for this run; what the run leaves is the state of the next.
+        """
+        if signature is not None:
+            return self._run_entry(inputs, self._entry(signature))
         if isinstance(inputs, Mapping):
-            found = self._run(rim.by_position(self.model.rim.inputs, inputs))
-            return dict(zip((o.name for o in self.outputs), found, strict=True))
-        return self._run(list(inputs))
-
-    def _run(self, inputs: Sequence[Any]) -> list[Array]:
-        return rim.leave(self.model, self._runner.run(rim.enter(self.model, inputs)))
+            return self._run(rim.by_position(self.model.rim.inputs, inputs))
+        return list(self._run(list(inputs)).values())
 
     __call__ = run
+
+    def _run(self, inputs: Sequence[Any]) -> dict[str, Array]:
+        """The outputs by name, without the states, which are kept."""
+        given = rim.completed(self.model, inputs)
+        with self._state.open(given) as complete:
+            found = rim.leave(self.model, self._runner.run(rim.enter(self.model, complete)))
+            self._state.keep(found)
+        return {o.name: a for o, a in zip(self.outputs, found, strict=True) if not o.state}
+
+    def _entry(self, name: str) -> Entry:
+        if name not in self.signatures:
+            elsewhere = self.model.source is not None and name in self.model.source.signatures
+            hint = f"convert the file with signature={name!r}" if elsewhere else \
+                f"it has {', '.join(self.signatures) or 'none'}"
+            raise UsageError(f"the model has no signature {name!r}", hint=hint)
+        return self.signatures[name]
+
+    def _run_entry(self, inputs: Mapping[str, Any] | Sequence[Any], entry: Entry) -> dict[str, Array] | list[Array]:
+        own = dict(entry.inputs)
+        if not isinstance(inputs, Mapping) and len(inputs) != len(own):
+            raise InputError(f"signature {entry.name!r} takes {len(own)} inputs, not {len(inputs)}",
+                             hint=f"the inputs are {', '.join(own)}")
+        named = inputs if isinstance(inputs, Mapping) else dict(zip(own, inputs, strict=True))
+        if extra := [n for n in named if n not in own]:
+            raise InputError(f"signature {entry.name!r} has no input {', '.join(map(repr, extra))}",
+                             hint=f"the inputs are {', '.join(own)}")
+        found = self._run(rim.by_position(self.model.rim.inputs, {own[n]: v for n, v in named.items()}))
+        outputs = {n: found[port] for n, port in entry.outputs}
+        return outputs if isinstance(inputs, Mapping) else list(outputs.values())
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """What the next run starts with, by name: copies."""
+        return self._state.read()
+
+    @state.setter
+    def state(self, values: dict[str, Any]) -> None:
+        """Set some or all of it, by name; raises `InputError` naming every value that does not fit."""
+        self._state.write(values)
+
+    def reset(self) -> None:
+        """Every state as before the first run."""
+        self._state.reset()
 
     def prepare(self, shapes: Mapping[str, Shape] | None = None) -> Compiled | None:
         """Compile ahead for input shapes (by name; the model's own where they are known).

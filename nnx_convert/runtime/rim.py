@@ -24,20 +24,25 @@ def by_position(ports: Sequence[Port], given: Mapping[str, Any]) -> list[Any]:
     return [given.get(n) for n in names]
 
 
-def enter(model: Model, given: Sequence[Any]) -> list[Array | None]:
-    """Users' inputs as the operands' arrays; raises `InputError` naming every one that does not fit."""
+def completed(model: Model, given: Sequence[Any]) -> list[Any]:
+    """Inputs by position, the states that are left out as None; raises `InputError` on another number of them."""
     ports = model.rim.inputs
-    states = [p for p in ports if p.state]
-    if len(given) not in (len(ports), len(ports) - len(states)):
-        raise InputError(f"takes {len(ports) - len(states)} inputs, not {len(given)}",
+    own = [p for p in ports if not p.state]
+    if len(given) not in (len(ports), len(own)):
+        raise InputError(f"takes {len(own)} inputs, not {len(given)}",
                          hint=f"the inputs are {', '.join(p.name for p in ports)}")
-    given = [*given, *[None] * (len(ports) - len(given))]
+    return [*given, *[None] * (len(ports) - len(given))]
+
+
+def enter(model: Model, given: Sequence[Any]) -> list[Array | None]:
+    """Users' inputs, one for each port, as the operands' arrays; raises `InputError` naming all that do not fit."""
+    ports = model.rim.inputs
     faults: list[str] = []
     arrays: list[Array | None] = []
     for port, index, value in zip(ports, model.inputs, given, strict=True):
         operand = model.operands[index]
         if value is None:
-            arrays.append(_initial(port, operand) if port.state else None)
+            arrays.append(None)
             continue
         found = fitted(port, value)
         if isinstance(found, str):
@@ -104,7 +109,10 @@ def _outward(array: Array, port: Port) -> Array:
     return array.astype(want)
 
 
-def _initial(port: Port, operand: Operand) -> Array:
-    """What a state holds before the first run: real zero."""
-    zero = operand.quant.zero if isinstance(operand.quant, Quant) and operand.type.dtype.itemsize == 1 else 0
-    return np.full(inside(tuple(n or 1 for n in port.shape or ()), operand), zero, operand.type.dtype)
+def initial(port: Port) -> Array:
+    """What a state holds before the first run, as its user sees it."""
+    if port.initial is not None:
+        return port.initial
+    dtype = np.dtype(port.dtype)
+    zero = port.quant.zero if isinstance(port.quant, Quant) and dtype.itemsize == 1 else 0
+    return np.full(tuple(1 if n is None else n for n in port.shape or ()), zero, dtype)

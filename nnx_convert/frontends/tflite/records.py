@@ -30,12 +30,17 @@ UNIONS = {kind: {code: name for name, code in vars(kind).items() if isinstance(c
 
 @dataclass(frozen=True, eq=False)
 class Quantization:
-    """Scales and zero points; several run along `axis`. `details`: another scheme, by its code in the schema."""
+    """Scales and zero points; several run along `axis`. `details`: another scheme, by its code in the schema.
+
+    `low` and `high` are the real values to expect, none where the file does not say.
+    """
 
     scale: np.ndarray
     zero: np.ndarray
     axis: int
     details: int
+    low: np.ndarray
+    high: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +108,27 @@ class Subgraph:
 
 
 @dataclass(frozen=True, eq=False)
+class Entry:
+    """A signature: its name, the subgraph, and for each input and output its name and its tensor's index."""
+
+    name: str
+    graph: int
+    inputs: tuple[tuple[str, int], ...]
+    outputs: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Model:
-    """A whole file: subgraphs, the first being the main one, and the bytes of each buffer (empty: none)."""
+    """A whole file: subgraphs, the first being the main one, and the bytes of each buffer (empty: none).
+
+    `metadata` are the indices of buffers by name.
+    """
 
     graphs: tuple[Subgraph, ...]
     buffers: tuple[np.ndarray, ...]
+    description: str = ""
+    entries: tuple[Entry, ...] = ()
+    metadata: tuple[tuple[str, int], ...] = ()
 
     def buffer(self, index: int) -> np.ndarray:
         """A buffer's bytes; raises `FormatError` where there is no such buffer."""
@@ -124,7 +145,9 @@ def read(file: File) -> Model:
     reader = _Reader(file, {})
     codes = reader.many(root, "OperatorCodes", reader.code)
     return Model(reader.many(root, "Subgraphs", lambda graph: reader.subgraph(graph, codes)),
-                 reader.many(root, "Buffers", reader.buffer))
+                 reader.many(root, "Buffers", reader.buffer), text(root.Description()),
+                 reader.many(root, "SignatureDefs", reader.entry),
+                 reader.many(root, "Metadata", lambda m: (text(m.Name()), m.Buffer())))
 
 
 @dataclass(frozen=True)
@@ -161,6 +184,15 @@ class _Reader:
             return self.file.view(buffer.Offset(), buffer.Size())
         return array(buffer.DataAsNumpy())
 
+    def entry(self, entry: Any) -> Entry:
+        """A signature."""
+        return Entry(text(entry.SignatureKey()), entry.SubgraphIndex(), self.many(entry, "Inputs", self.named),
+                     self.many(entry, "Outputs", self.named))
+
+    def named(self, place: Any) -> tuple[str, int]:
+        """A tensor's index under the name a signature gives it."""
+        return text(place.Name()), place.TensorIndex()
+
     def subgraph(self, graph: Any, codes: Sequence[str]) -> Subgraph:
         inputs, outputs = ints(graph.InputsAsNumpy()), ints(graph.OutputsAsNumpy())
         self.file.spend(TABLE_COST * graph.TensorsLength())      # shared tensors are named in each subgraph
@@ -178,7 +210,8 @@ class _Reader:
 
     def quantization(self, quant: Any) -> Quantization:
         return Quantization(array(quant.ScaleAsNumpy(), np.float32), array(quant.ZeroPointAsNumpy(), np.int64),
-                            quant.QuantizedDimension(), quant.DetailsType())
+                            quant.QuantizedDimension(), quant.DetailsType(),
+                            array(quant.MinAsNumpy(), np.float32), array(quant.MaxAsNumpy(), np.float32))
 
     def sparsity(self, sparsity: Any) -> Sparsity:
         return Sparsity(ints(sparsity.TraversalOrderAsNumpy()), ints(sparsity.BlockMapAsNumpy()),

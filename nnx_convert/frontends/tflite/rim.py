@@ -4,18 +4,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...errors import UsageError
+import numpy as np
+
+from ...errors import FormatError, UsageError
 from ...graph import Graph, Node, Value
 from ...ops.convert import CAST
-from ...types import I32, I64, Port, Rim, Shape, Tensor, known
+from ...types import I32, I64, Entry, Port, Rim, Shape, Source, Tensor, known
 from . import records
+from .states import State
 from .tensors import DTYPES, declared
 
 
 def ports(record: records.Subgraph, inputs: Sequence[Value], outputs: Sequence[Value],
-          states: Sequence[records.Tensor]) -> Rim:
+          states: Sequence[State]) -> Rim:
     """The ports of the main graph: the file's own, then the states, in and out."""
-    kept = tuple(replace(port(s, declared(s).dims or (), {}), state=True) for s in states)
+    kept = tuple(replace(port(s.tensor, declared(s.tensor).dims or (), {}), state=True, initial=s.initial)
+                 for s in states)
     ins: dict[str, Port] = {}
     for i, v in zip(record.inputs, inputs, strict=True):
         s = record.tensor(i)
@@ -37,7 +41,49 @@ def scalar(s: records.Tensor, dims: Shape | None) -> bool:
 def port(s: records.Tensor, dims: Shape | None, taken: Mapping[str, Port]) -> Port:
     """One port; a tensor that is an output twice has two names."""
     shape = None if dims is None else tuple(n if known(n) else None for n in dims)
-    return Port(records.distinct(s.name, len(taken), taken), DTYPES[s.type], shape, declared(s).quant)
+    return Port(records.distinct(s.name, len(taken), taken), DTYPES[s.type], shape, declared(s).quant,
+                range=expected(s.quant))
+
+
+def expected(quant: records.Quantization | None) -> tuple[float, float] | None:
+    """The least and the greatest real value a tensor is said to hold."""
+    if quant is None or quant.low.size != 1 or quant.high.size != 1:
+        return None
+    low, high = float(quant.low[0]), float(quant.high[0])
+    return (low, high) if np.isfinite((low, high)).all() else None
+
+
+def entered(model: records.Model, signature: str | None) -> int:
+    """The index of a signature's subgraph, the first without one; raises `UsageError` naming those there are."""
+    if signature is None:
+        return 0
+    found = next((e.graph for e in model.entries if e.name == signature), None)
+    if found is None:
+        names = ", ".join(repr(e.name) for e in model.entries)
+        raise UsageError(f"there is no signature {signature!r}", hint=f"the file has {names or 'none'}")
+    if not 0 <= found < len(model.graphs):
+        raise FormatError(f"signature {signature!r} leads to subgraph {found} of {len(model.graphs)}")
+    return found
+
+
+def entries(model: records.Model, index: int, ports: Rim) -> tuple[Entry, ...]:
+    """The signatures that lead to a subgraph; raises `FormatError` where one names no input or output of it."""
+    record = model.graphs[index]
+    ins = dict(zip(record.inputs, (p.name for p in ports.inputs), strict=False))
+    outs = {i: p.name for i, p in reversed(list(zip(record.outputs, ports.outputs, strict=False)))}
+    for e in model.entries:
+        for own, there in ((e.inputs, ins), (e.outputs, outs)):
+            if lost := [n for n, i in own if i not in there] if e.graph == index else []:
+                raise FormatError(f"signature {e.name!r} calls {lost[0]!r} what is no input or output")
+    return tuple(Entry(e.name, tuple((n, ins[i]) for n, i in e.inputs), tuple((n, outs[i]) for n, i in e.outputs))
+                 for e in model.entries if e.graph == index)
+
+
+def source(model: records.Model) -> Source:
+    """What reports say of the file."""
+    return Source("TFLite", f"v{records.SCHEMA}", sum(len(g.operators) for g in model.graphs),
+                  sum(t.sparsity is not None for g in model.graphs for t in g.tensors), model.description,
+                  tuple(e.name for e in model.entries))
 
 
 def wanted(record: records.Subgraph, shapes: Mapping[str, Sequence[int]]) -> Mapping[str, Shape]:

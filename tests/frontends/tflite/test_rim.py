@@ -10,7 +10,7 @@ import pytest
 import tflite_writer
 from tflite_writer import TFLiteWriter
 
-from nnx_convert.errors import FormatError, Unsupported, UsageError
+from nnx_convert.errors import FormatError, UsageError
 from nnx_convert.frontends.tflite.importer import load
 from nnx_convert.graph import Graph
 from nnx_convert.types import I32, Port, Quant, known
@@ -91,18 +91,15 @@ def variable(initial: float | None = None, subgraph: bool = False) -> bytes:
     return w.finish([x], [y])
 
 
-@pytest.mark.parametrize("initial", [None, 0.0])
+@pytest.mark.parametrize("initial", [None, 0.0, 1.5])
 def test_a_resource_variable_is_a_state(initial: float | None) -> None:
     graph = load(variable(initial))
     state = Port("total", "float32", (2,), state=True)
     assert graph.rim.inputs == (Port("x", "float32", (2,)), state)
     assert graph.rim.outputs == (Port("y", "float32", (2,)), state)
     assert graph.outputs[0] is graph.outputs[1] and graph.inputs[1].name == "total"
-
-
-def test_a_variable_that_starts_elsewhere_than_at_zero_is_refused() -> None:
-    with pytest.raises(Unsupported, match="something else than zero"):
-        load(variable(1.0))
+    started = graph.rim.inputs[1].initial
+    assert (None if started is None else started.tolist()) == (None if initial is None else [initial] * 2)
 
 
 def svdf(data: Any = None) -> bytes:
@@ -122,9 +119,9 @@ def test_a_variable_tensor_is_a_state() -> None:
     assert graph.producer[graph.outputs[1]] is graph.producer[graph.outputs[0]]
 
 
-def test_a_variable_tensor_with_a_value_is_refused() -> None:
-    with pytest.raises(Unsupported, match="a value to start from"):
-        load(svdf(np.ones((1, 8), np.float32)))
+def test_a_variable_tensor_may_have_a_value_to_start_from() -> None:
+    started = load(svdf(np.ones((1, 8), np.float32))).rim.inputs[1].initial
+    assert started is not None and started.tolist() == [[1.0] * 8]
 
 
 def dense(signature: tuple[int, ...] | None) -> bytes:

@@ -1,0 +1,99 @@
+"""Variables: what a model keeps from run to run, and what it starts with."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import tflite
+
+from ...errors import FormatError, Unsupported
+from ...graph import LARGEST_MADE, Node, Value
+from ...schema import describe
+from ...types import Tensor, Undecided
+from . import records
+from .tensors import declared
+
+#: Computes a node whose operands are constants; None where it cannot.
+Evaluate = Callable[[Node, Sequence[Any]], Sequence[Any] | None]
+
+
+@dataclass
+class State:
+    """A variable between runs: its tensor, the input it comes in by, and what it is by now.
+
+    `initial`: its elements before the first run; None is real zero.
+    """
+
+    tensor: records.Tensor
+    start: Value
+    now: Value
+    initial: np.ndarray | None = None
+
+
+def started(tensor: records.Tensor, initial: np.ndarray) -> records.Tensor:
+    """The variable in the shape of what it starts with; raises `FormatError` where it is declared otherwise."""
+    kind = declared(tensor)
+    if initial.dtype != kind.type.dtype or not kind.agrees(Tensor(kind.type, initial.shape, kind.quant)):
+        raise FormatError(f"the variable {tensor.name!r} is {describe(kind)} and starts with "
+                          f"{initial.dtype}{list(initial.shape)}")
+    scalar = not tensor.shape and initial.shape == (1,)
+    return replace(tensor, shape=() if scalar else initial.shape, signature=())
+
+
+def never(node: Node, values: Sequence[Any]) -> None:
+    """The evaluator of a caller that has none."""
+
+
+def settled(nodes: Sequence[Node], values: Mapping[str, Value], evaluate: Evaluate) -> dict[str, np.ndarray]:
+    """The values that nodes without inputs compute; raises `Unsupported` where one cannot be computed here."""
+    done: dict[Any, Any] = {}
+
+    def done_of(v: Any) -> Any:
+        return done.get(v, v)
+    for n in nodes:
+        now = n.mapped(done_of)
+        found = None if now.graphs or not small(now) else evaluate(
+            now, [a.tensor.data if isinstance(a, Value) else getattr(a, "value", None) for a in now.operands])
+        if found is None:
+            raise Unsupported(f"a variable starts with what {n.at.op} computes", str(n.at))
+        done |= {v: Value(v.name, replace(v.tensor, dims=a.shape, data=a))
+                 for v, a in zip(n.outputs, found, strict=True)}
+    return {name: done.get(v, v).array for name, v in values.items()}
+
+
+def small(node: Node) -> bool:
+    """Whether its outputs have sizes that are known and sensible."""
+    try:
+        return sum(v.tensor.size for v in node.outputs) <= LARGEST_MADE
+    except Undecided:
+        return False
+
+
+def changing(model: records.Model) -> frozenset[str] | None:
+    """The resource variables that something beside an initialisation assigns; None where that cannot be told."""
+    first = set(initialisations(model))
+    found: set[str] = set()
+    for i, graph in enumerate(model.graphs):
+        handles = {t: name_of(op.options) for op in graph.operators
+                   if op.name == "VAR_HANDLE" and isinstance(op.options, tflite.VarHandleOptions) for t in op.outputs}
+        for op in graph.operators if i not in first else ():
+            if op.name == "ASSIGN_VARIABLE":
+                if not op.inputs or op.inputs[0] not in handles:
+                    return None
+                found.add(handles[op.inputs[0]])
+    return frozenset(found)
+
+
+def initialisations(model: records.Model) -> Iterator[int]:
+    """The subgraphs that CALL_ONCE runs."""
+    for op in (o for g in model.graphs for o in g.operators if o.name == "CALL_ONCE"):
+        if isinstance(op.options, tflite.CallOnceOptions):
+            yield op.options.InitSubgraphIndex()
+
+
+def name_of(o: tflite.VarHandleOptions) -> str:
+    """A resource variable's name; a container goes before it."""
+    container, name = records.text(o.Container()), records.text(o.SharedName())
+    return f"{container}/{name}" if container else name

@@ -1,0 +1,62 @@
+"""What a model keeps from run to run: the states, as its user sees them."""
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..types import Port, Rim
+from .kernel import Array
+from .rim import fitted, initial
+
+
+class Memory:
+    """The states of one compiled model. A run reads and writes them as one: the next waits for it."""
+
+    def __init__(self, rim: Rim) -> None:
+        self._inputs, self._outputs = rim.inputs, rim.outputs
+        self._ports: dict[str, Port] = {p.name: p for p in rim.inputs if p.state}
+        self._lock = threading.RLock()
+        self._now = self._start()
+
+    def _start(self) -> dict[str, Array]:
+        return {n: initial(p) for n, p in self._ports.items()}
+
+    @contextmanager
+    def open(self, given: Sequence[Any]) -> Iterator[list[Any]]:
+        """The inputs with the states in place of None; while it is open, no other run has them."""
+        if not self._ports:
+            yield list(given)
+            return
+        with self._lock:
+            yield [self._now[p.name] if v is None and p.state else v
+                   for p, v in zip(self._inputs, given, strict=True)]
+
+    def keep(self, outputs: Sequence[Array]) -> None:
+        """Take the next states out of a run's outputs, one for each port."""
+        self._now |= {p.name: a for p, a in zip(self._outputs, outputs, strict=True)
+                      if p.state and p.name in self._ports}
+
+    def read(self) -> dict[str, Array]:
+        """Copies, by name."""
+        with self._lock:
+            return {n: np.array(a) for n, a in self._now.items()}
+
+    def write(self, values: Mapping[str, Any]) -> None:
+        """Set some of them, all or none; raises `InputError` naming every one that does not fit."""
+        faults = [f"there is no state {n!r}" for n in values if n not in self._ports]
+        found = {n: fitted(self._ports[n], v) for n, v in values.items() if n in self._ports}
+        faults += [v for v in found.values() if isinstance(v, str)]
+        if faults:
+            raise InputError("; ".join(faults), hint=f"the states are {', '.join(self._ports) or 'none'}")
+        with self._lock:
+            self._now |= {n: np.array(v) for n, v in found.items() if not isinstance(v, str)}
+
+    def reset(self) -> None:
+        """Each as before the first run."""
+        with self._lock:
+            self._now = self._start()
