@@ -20,6 +20,13 @@ from .elementwise import both
 
 ALL = dict.fromkeys((*TENSORS, *HOST_TYPES), 27)
 ToAny = Annotated[Type, Kind(ALL, output="type")]
+AnyT = Annotated[Tensor, Kind(ALL)]
+#: Composites in the order of their twins' numbers, which files hold: a new one goes to the end.
+COMPOSITES = (
+    "LEAKY_RELU", "SQUARE", "CEIL", "COS", "ROUND", "RELU_0_TO_1", "SQUARED_DIFFERENCE", "FLOOR_DIV", "FLOOR_MOD",
+    "TRUNC_DIV", "TOPK_FIRST", "BROADCAST_TO", "WHERE", "MATMUL", "GATHER_BATCHED", "GATHER_ND", "TO_BOOL", "TO_MASK",
+    "REQUANTIZE", "MATRIX_DIAG", "MATRIX_SET_DIAG", "REVERSE_SEQUENCE", "DYNAMIC_UPDATE_SLICE", "DILATE",
+    "REDUCE_WINDOW", "SIGN", "GELU", "BUCKETIZE", "CUMSUM")
 
 
 def _anything(p: Param, key: bool = False) -> Param:
@@ -47,8 +54,8 @@ def _free(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _composite_number(of: OpDef) -> int:
-    """Composites count from 61000, in the order of their declaration."""
-    return 61000 + [o.name for o in OPS.values() if o.code is None].index(of.name)
+    """Composites count from 61000."""
+    return 61000 + COMPOSITES.index(of.name)
 
 
 @cache
@@ -183,10 +190,11 @@ def REQUANTIZE(x: T, to: ToAny) -> To:
 
 # Host operations.
 @host(60000, ALL)
-def CONV_3D(x: T, w: Any1, b: Any1 | None, scheme: Int, sd: Int, sh: Int, sw: Int, act: Int) -> T:
+def CONV_3D(x: T, w: Any1, b: Any1 | None, scheme: Int, sd: Int, sh: Int, sw: Int, act: Int, dd: Int = 1, dh: Int = 1,
+            dw: Int = 1) -> T:
     """CONV_2D with a depth axis, x [n, d, h, w, c], w [kd, kh, kw, in, out]."""
-    sizes = zip(x.shape[1:4], w.shape[:3], (sd, sh, sw), strict=True)
-    found = (window(n, k, stride, 1, scheme_pads(scheme, n, k, stride)) for n, k, stride in sizes)
+    sizes = zip(x.shape[1:4], w.shape[:3], (sd, sh, sw), (dd, dh, dw), strict=True)
+    found = (window(n, k, stride, dil, scheme_pads(scheme, n, k, stride, dil)) for n, k, stride, dil in sizes)
     return x.free((x.shape[0], *found, w.shape[4]))
 
 
@@ -197,20 +205,20 @@ def SCATTER_ND(indices: Ints, updates: T, shape: Ints1) -> T:
 
 
 @host(60002, ALL)
-def NON_ZERO(x: T) -> Annotated[Tensor, Kind(ALL)]:
+def NON_ZERO(x: T) -> AnyT:
     """The index tuples of the elements that are not zero."""
     return Tensor(Type.TENSOR_INT64, (UNKNOWN, x.rank))
 
 
 @host(60003, ALL)
-def RFFT(x: T, length: Ints1) -> Annotated[Tensor, Kind(ALL)]:
+def RFFT(x: T, length: Ints1) -> AnyT:
     """The discrete Fourier transform of the last two axes, cut to the non-redundant half."""
     rows, cols = length.ints()
     return Tensor(Type.TENSOR_COMPLEX64, (*x.shape[:-2], rows, cols // 2 + 1 if known(cols) else UNKNOWN))
 
 
 @host(60004, ALL)
-def COMPLEX_ABS(x: T) -> Annotated[Tensor, Kind(ALL)]:
+def COMPLEX_ABS(x: T) -> AnyT:
     """The magnitudes of complex numbers."""
     return Tensor(Type.TENSOR_FLOAT32, x.shape)
 

@@ -136,7 +136,7 @@ def GATHER_BATCHED(site: Site, x: Tensor, indices: Tensor, axis: int, batch: int
     return run
 
 
-def _tuples(indices: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
+def tuples(indices: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
     """Index tuples along the last axis as one array per axis; raises `RunError` where one is outside."""
     parts = tuple(np.moveaxis(indices, -1, 0))
     for part, size in zip(parts, shape, strict=False):
@@ -149,7 +149,7 @@ def GATHER_ND(site: Site, x: Tensor, indices: Tensor) -> Run:
     shape = x.shape
 
     def run(out: Array, x: Array, indices: Array) -> None:
-        np.copyto(out, x[_tuples(indices, shape)].reshape(out.shape))
+        np.copyto(out, x[tuples(indices, shape)].reshape(out.shape))
     return run
 
 
@@ -160,7 +160,7 @@ def SCATTER_ND(site: Site, indices: Tensor, updates: Tensor, shape: Tensor) -> R
 
     def run(out: Array, indices: Array, updates: Array, shape: Array) -> None:
         out.fill(0)
-        np.add.at(out, _tuples(indices, full), updates)
+        np.add.at(out, tuples(indices, full), updates)
     return run
 
 
@@ -175,21 +175,22 @@ def TO_MASK(site: Site, x: Tensor) -> Run:
 
 
 @kernel(h.CONV_3D)
-def CONV_3D(site: Site, x: Tensor, w: Tensor, b: Tensor | None, scheme: int, sd: int, sh: int, sw: int,
-            act: int) -> Run:
+def CONV_3D(site: Site, x: Tensor, w: Tensor, b: Tensor | None, scheme: int, sd: int, sh: int, sw: int, act: int,
+            dd: int, dh: int, dw: int) -> Run:
     """Float only; one matrix product over all windows."""
-    strides = sd, sh, sw
-    size = w.shape[:3]
-    pads = [scheme_pads(scheme, n, k, s) for n, k, s in zip(x.shape[1:4], size, strides, strict=True)]
+    strides, apart, size = (sd, sh, sw), (dd, dh, dw), x.shape[1:4]
+    pads = [scheme_pads(scheme, *of) for of in zip(size, w.shape[:3], strides, apart, strict=True)]
+    reach = [(k - 1) * d + 1 for k, d in zip(w.shape[:3], apart, strict=True)]
     counts = site.out.shape[1:4]
-    filled = (x.shape[0], *(n + sum(p) for n, p in zip(x.shape[1:4], pads, strict=True)), x.shape[4])
-    inner = tuple(slice(p[0], p[0] + n) for n, p in zip(x.shape[1:4], pads, strict=True))
+    filled = (x.shape[0], *(n + sum(p) for n, p in zip(size, pads, strict=True)), x.shape[4])
+    inner = tuple(slice(p[0], p[0] + n) for n, p in zip(size, pads, strict=True))
+    cut = (slice(None), *(slice(0, (c - 1) * s + 1, s) for c, s in zip(counts, strides, strict=True)), slice(None),
+           *(slice(None, None, d) for d in apart))
 
     def step(out: Array, x: Array, w: Array, b: Array | None) -> None:
         padded = np.zeros(filled, x.dtype)
         padded[(slice(None), *inner)] = x
-        windows = np.lib.stride_tricks.sliding_window_view(padded, size, (1, 2, 3))
-        windows = windows[(slice(None), *(slice(0, (c - 1) * s + 1, s) for c, s in zip(counts, strides, strict=True)))]
+        windows = np.lib.stride_tricks.sliding_window_view(padded, reach, (1, 2, 3))[cut]
         rows = np.moveaxis(windows, 4, -1).reshape(-1, w[..., 0].size)
         np.copyto(out, (rows @ w.reshape(rows.shape[1], -1)).reshape(out.shape))
         if b is not None:
