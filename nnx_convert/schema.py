@@ -112,6 +112,7 @@ class OpDef:
     forms: list[Form]                    # the canonical one first
     returns: tuple[Param, ...]           # the outputs; a single variadic one where they are a list
     twin_of: OpDef | None = None
+    pure: bool = True                    # equal inputs give equal outputs; not so of a random draw
 
     @property
     def params(self) -> tuple[Param, ...]:
@@ -306,12 +307,13 @@ def describe(t: Tensor) -> str:
 OPS: dict[str, OpDef] = {}
 
 
-def op(types: Levels, *rules: Rule, outs: Sequence[str] = ("out",)) -> Callable[[Callable[..., Any]], OpDef]:
+def op(types: Levels, *rules: Rule, outs: Sequence[str] = ("out",), pure: bool = True
+       ) -> Callable[[Callable[..., Any]], OpDef]:
     """Declare an NNAPI, EX or DENSIFY operation: the function's name is its code's.
 
-    `types`: the types of `T`, each with the first level that takes it.
+    `types`: the types of `T`, each with the first level that takes it. `pure`: equal inputs give equal outputs.
     """
-    return lambda fn: _declare(fn, _code(fn.__name__), types, rules, outs)
+    return lambda fn: _declare(fn, _code(fn.__name__), types, rules, outs, pure)
 
 
 def composite(types: Levels, *rules: Rule, outs: Sequence[str] = ("out",)) -> Callable[[Callable[..., Any]], OpDef]:
@@ -319,10 +321,10 @@ def composite(types: Levels, *rules: Rule, outs: Sequence[str] = ("out",)) -> Ca
     return lambda fn: _declare(fn, None, types, rules, outs)
 
 
-def host(number: int, types: Levels, *rules: Rule, outs: Sequence[str] = ("out",)
+def host(number: int, types: Levels, *rules: Rule, outs: Sequence[str] = ("out",), pure: bool = True
          ) -> Callable[[Callable[..., Any]], OpDef]:
     """Declare an operation of the extension org.nnx_convert.host, by its number there."""
-    return lambda fn: _declare(fn, HOST_CODES | number, types, rules, outs)
+    return lambda fn: _declare(fn, HOST_CODES | number, types, rules, outs, pure)
 
 
 def twin(name: str, of: OpDef, types: Levels, *rules: Rule) -> OpDef:
@@ -336,8 +338,8 @@ def _code(name: str) -> int:
 
 
 def _declare(fn: Callable[..., Any], code: int | None, types: Levels, rules: tuple[Rule, ...],
-             outs: Sequence[str]) -> OpDef:
-    return _add(OpDef(fn.__name__, code, types, rules, [Form.of(fn)], _returns(fn, outs)))
+             outs: Sequence[str], pure: bool = True) -> OpDef:
+    return _add(OpDef(fn.__name__, code, types, rules, [Form.of(fn)], _returns(fn, outs), pure=pure))
 
 
 def _add(new: OpDef) -> OpDef:

@@ -3,15 +3,12 @@ from __future__ import annotations
 
 from ..errors import NnxError
 from ..graph import Node, Value
-from ..ops.control import RANDOM_MULTINOMIAL
 from ..ops.sparse import DENSIFY
 from ..types import Tensor, known, product
 from .rewrite import Evaluate, Refusal, Result, Rewriter, Rules
 
 #: A fold may not make a constant larger than this, unless what it reads was as large.
 LARGEST = 1 << 26
-#: DENSIFY is there by choice, to keep weights small; a random draw is another one in every run.
-KEPT = (DENSIFY, RANDOM_MULTINOMIAL)
 
 
 def folding(evaluate: Evaluate) -> Rules:
@@ -21,7 +18,8 @@ def folding(evaluate: Evaluate) -> Rules:
     @rules.on("*")
     def fold(g: Rewriter, node: Node) -> Result:
         values = node.inputs
-        if node.op in KEPT or not values or node.graphs or not all(v.tensor.data is not None for v in values):
+        # DENSIFY is there by choice, to keep weights small.
+        if node.op is DENSIFY or not node.op.pure or not values or node.graphs or not all(v.tensor.data is not None for v in values):
             return None
         dims = [v.tensor.dims for v in node.outputs]
         if not all(d is not None and all(map(known, d)) for d in dims):

@@ -46,7 +46,7 @@ def WHILE(cond: Annotated[Graph, KEY], body: Graph, *values: Any1, count: OutCou
     return list(body.outputs[:count])
 
 
-@op(MATH, Rule("seeds are two", lambda seeds: seeds.shape == (2,)))
+@op(MATH, Rule("seeds are two", lambda seeds: seeds.shape == (2,)), pure=False)
 def RANDOM_MULTINOMIAL(logits: T2, samples: Int, seeds: Ints1) -> Ints:
     """Class indices drawn with odds exp(logits), row by row; seeds of 0, 0 draw anew each time."""
     return Tensor(I32, (logits.shape[0], samples))

@@ -64,13 +64,15 @@ class Options:
 
     threads: int = 1
     call: Callable[[Model, Options], Call] | None = None
+    once: bool = False                       # for a single run: what draws is computed while binding, too
 
 
 def bind(model: Model, inputs: Sequence[Tensor | None], options: Options) -> Program:
     """The program for inputs of these shapes.
 
     Raises `RunError` on a rule they break, `Dynamic` where a size follows from values. Inputs with values
-    (`Tensor.data`) are constants: given for all of them, every operation is computed here.
+    (`Tensor.data`) are constants: given for all of them, every operation is computed here, but one that is not
+    pure only where the program is for a single run (`Options.once`).
     """
     binder = Binder(model, options)
     binder.env.update(zip(model.inputs, inputs, strict=True))
@@ -122,13 +124,16 @@ class Binder:
         found, outs = self.checked(number, o)
         if not all(map(known, found.args.values())):
             raise Dynamic(self.place(number))
+        lasting = self.options.once or pure(self.model, o)
         if not all(map(complete, outs)):
+            if not lasting:
+                raise Dynamic(self.place(number))
             self.set(o.outputs, outs, self.sized(number, o, found.args, outs))
             return None
         step = self.prepared(number, o, found.args, outs)
         self.env.update(zip(o.outputs, outs, strict=False))
         data = {i: t.data for i in step.reads if isinstance(t := self.env[i], Tensor) and t.data is not None}
-        if len(data) < len(set(step.reads)):
+        if len(data) < len(set(step.reads)) or not lasting:
             return step
         with failing(step.name, step.origin):
             made = execute(step, data, dict(zip(o.outputs, outs, strict=False)))
@@ -201,8 +206,9 @@ class Binder:
     def _calls(self, o: Operation, args: Mapping[str, Any]) -> dict[str, Call]:
         models = [m for i in o.inputs if isinstance(m := self.model.operands[i].value, Model)]
         names = [n for n, a in args.items() if isinstance(a, Signature)]
-        make = self.options.call
-        return {n: make(m, self.options) for n, m in zip(names, models, strict=True)} if make else {}
+        # A loop calls its graphs many times: a draw in them is another one each time.
+        make, options = self.options.call, replace(self.options, once=False)
+        return {n: make(m, options) for n, m in zip(names, models, strict=True)} if make else {}
 
     def place(self, number: int) -> str:
         """Where an operation stands: in the source file, or in the model."""
@@ -252,6 +258,12 @@ def computed(compute: Callable[..., Compute], site: Site, op: OpDef, args: Mappi
     """The outputs of a kernel that chooses their sizes; raises `NeedsValue` where an argument is no constant."""
     values = [mapped(args[n], _value) for n in tensor_names(op)]
     return compute(site, **args)(*values)
+
+
+def pure(model: Model, o: Operation) -> bool:
+    """Whether equal inputs give equal outputs, in the graphs that the operation runs, too."""
+    graphs = (m for i in o.inputs if isinstance(m := model.operands[i].value, Model))
+    return o.op.pure and all(pure(m, inner) for m in graphs for inner in m.operations)
 
 
 def _value(t: Tensor) -> Array:

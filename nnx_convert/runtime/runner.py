@@ -5,6 +5,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -101,7 +102,7 @@ class Runner:
         given = [t and Tensor(t.type, t.dims, t.quant, a) for t, a in
                  zip(self._tensors([None if a is None else a.shape for a in inputs]), inputs, strict=True)]
         try:
-            program = bind(self.model, given, self.options)
+            program = bind(self.model, given, replace(self.options, once=True))
         except Dynamic as error:
             raise RunError("a size stays unknown although all inputs are given", str(error)) from error
         except FAILURES as error:
