@@ -91,8 +91,8 @@ base FULLY_CONNECTED 2
 size weights #B arena #B #MAC""",
     "per_channel": """\
 per_channel.nnx NNX, #B # s
-in Bild ☃ int8 [1,4,4,2] scale # zero -3 state
 out y int8 [1,?,4,3] scale # zero 7
+state Bild ☃ int8 [1,4,4,2] scale # zero -3
 maps to NNAPI level 30
 base CONV_2D 1
 needs level 30: CONV_2D takes TENSOR_QUANT8_ASYMM_SIGNED from 30 (1 operation)

@@ -13,7 +13,7 @@ from ..model import Model
 from ..ops.sparse import DENSIFY
 from ..schema import HOST_CODES, OPS, OpDef
 from ..target import EX_CODES, level_name
-from ..types import ChannelQuant, Port, Quant, Tensor
+from ..types import ChannelQuant, Entry, Port, Quant, Source, Tensor
 from .levels import Reason, every_model, needs
 from .macs import macs
 
@@ -29,6 +29,8 @@ class PortFacts:
     shape: tuple[int | None, ...] | None
     quantization: dict[str, Any] | None
     state: bool
+    range: tuple[float, float] | None = None
+    normalization: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class HostFacts:
 class Facts:
     """A converted model in numbers. Sizes are in bytes; what is not known is None.
 
+    `made_from` is the file the model was made from, `entries` are its signatures that lead to the model.
     `operations` counts them by kind (base, EX, DENSIFY, host) and name; `reasons` says what makes the feature
     level what it is. `sparse_bytes` is what the sparse constants take, `dense_bytes` what they would dense.
     """
@@ -55,6 +58,8 @@ class Facts:
     seconds: float
     inputs: tuple[PortFacts, ...]
     outputs: tuple[PortFacts, ...]
+    made_from: Source | None
+    entries: tuple[Entry, ...]
     level: str
     operations: dict[str, dict[str, int]]
     host: tuple[HostFacts, ...]
@@ -79,13 +84,14 @@ def facts(model: Model, *, source: str, format: str, source_bytes: int, seconds:
     models = every_model(model)
     sparse, dense = sparse_sizes(models)
     return Facts(source, format, source_bytes, seconds, tuple(map(port, model.rim.inputs)),
-                 tuple(map(port, model.rim.outputs)), level_name(model.level), by_kind(models), host(models),
+                 tuple(map(port, model.rim.outputs)), model.source, model.rim.entries, level_name(model.level), by_kind(models), host(models),
                  needs(model), weight_bytes(models), sparse, dense, arena_bytes, macs(model), model.notes)
 
 
 def port(p: Port) -> PortFacts:
     """An input or output."""
-    return PortFacts(p.name, p.dtype, p.shape, quantization(p.quant), p.state)
+    norm = None if p.norm is None else {"mean": list(p.norm[0]), "std": list(p.norm[1])}
+    return PortFacts(p.name, p.dtype, p.shape, quantization(p.quant), p.state, p.range, norm)
 
 
 def quantization(quant: Quant | ChannelQuant | None) -> dict[str, Any] | None:

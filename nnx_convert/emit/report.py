@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from .facts import Facts, HostFacts, PortFacts
 from .levels import Reason
@@ -10,6 +10,8 @@ from .levels import Reason
 WIDTH, LABEL = 100, 11
 #: Reasons, host operations and notes beyond these are counted, not shown.
 MOST = 5
+#: What converters write for a description.
+UNTOLD = ("MLIR Converted.", "TOCO Converted.")
 Line = tuple[str, str]              # a label, and what stands beside it
 
 
@@ -20,8 +22,9 @@ def text(facts: Facts) -> str:
 
 def lines(facts: Facts) -> Iterator[Line]:
     """The screen, line by line; the label of a line may be coloured."""
-    yield from headed(f"{facts.source}   {facts.format}, {size(facts.source_bytes)}", f"{facts.seconds:.2f} s")
+    yield from headed(f"{facts.source}   {origin(facts)}", f"{facts.seconds:.2f} s")
     yield from ports(facts)
+    yield from described(facts)
     yield "maps to", "NNAPI level " + facts.level + "".join(
         f" + {k}" for k in ("EX", "DENSIFY", "host") if facts.operations[k])
     yield from mapping(facts)
@@ -44,9 +47,40 @@ def headed(left: str, right: str) -> Iterator[Line]:
     yield f"{left}   {right:>{max(len(right), WIDTH - len(left) - 3)}}", ""
 
 
+def origin(facts: Facts) -> str:
+    """The file's format, and what the source file holds."""
+    s, own = facts.made_from, f"{facts.format}, {size(facts.source_bytes)}"
+    if s is None:
+        return own
+    parts = [f"{s.format} {s.version}".rstrip(), counted(s.operators, "operator")]
+    whole = ", ".join([*parts, *[counted(s.sparse, "sparse tensor")] * bool(s.sparse)])
+    return whole if s.format == facts.format else f"{own}, of {whole}"
+
+
+def described(facts: Facts) -> Iterator[Line]:
+    """What the source file says beside its operators: a description, signatures, labels, files in it."""
+    s = facts.made_from
+    if s is None:
+        return
+    own = {e.name for e in facts.entries}
+    entries = ", ".join(n if n in own else f"{n} (not in this model)" for n in s.signatures)
+    for label, body in (("about", s.description * (s.description not in UNTOLD)),
+                        ("entries", entries * (len(s.signatures) > 1)), ("labels", first(s.labels)),
+                        ("files", ", ".join(s.files))):
+        if body:
+            yield from wrapped(f"  {label}", body)
+
+
+def first(names: Sequence[str]) -> str:
+    """The first of many names, and how many there are."""
+    shown = ", ".join(names[:MOST])
+    return shown if len(names) <= MOST else f"{shown}, ... ({len(names)})"
+
+
 def ports(facts: Facts) -> Iterator[Line]:
-    """The inputs and outputs, their columns aligned."""
-    both = [("  in", p) for p in facts.inputs] + [("  out", p) for p in facts.outputs]
+    """The inputs, the outputs and, each once, the states; their columns aligned."""
+    both = [("  in", p) for p in facts.inputs if not p.state] + [("  out", p) for p in facts.outputs if not p.state]
+    both += [("  state", p) for p in facts.inputs if p.state]
     rows = [(p.name, shaped(p), grid(p)) for _, p in both]
     first, second = (min(48, max((len(r[i]) for r in rows), default=0)) for i in (0, 1))
     for (label, _), (name, shape, rest) in zip(both, rows, strict=True):
@@ -60,10 +94,9 @@ def shaped(p: PortFacts) -> str:
 
 
 def grid(p: PortFacts) -> str:
-    """The quantisation of a port, and whether it is a state."""
+    """The quantisation of a port."""
     q = p.quantization or {}
-    scale = f"scale {q['scale']:.6g} zero {q['zero_point']}" if q.get("scale") else ""
-    return f"{scale}{'   state' if p.state else ''}".strip()
+    return f"scale {q['scale']:.6g} zero {q['zero_point']}" if q.get("scale") else ""
 
 
 def mapping(facts: Facts) -> Iterator[Line]:
