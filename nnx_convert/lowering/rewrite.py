@@ -16,7 +16,7 @@ import numpy as np
 from ..graph import At, Build, Graph, GraphError, Node, Value, Values, merge
 from ..schema import OpDef, OpError, describe
 from ..target import Target
-from ..types import Tensor
+from ..types import Tensor, Undecided
 
 #: How deep replacements of replacements may go before rules must be going in circles.
 DEEPEST = 16
@@ -149,6 +149,8 @@ class Rewriter:
                 result = rule(self, node)
             except OpError as error:
                 result = Refusal(str(error))
+            except Undecided:
+                result = Refusal("a size is open")
             if isinstance(result, Refusal):
                 self.trace.append(Event(rule.__name__, node.at, node.op.name, False, result.reason))
             if result is None or isinstance(result, Refusal):
