@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,8 @@ def _compiled(data: Data, target: Target, shapes: Mapping[str, Shape], strict: b
     from .lowering.pipeline import lower
     graph = import_graph(data, shapes, signature)
     said("lowering")
+    if strict:
+        target = replace(target, hybrid="float")       # the exact way is the host's
     legal, trace = lower(graph, target, evaluate)
     if strict:
         refuse_host(legal, trace, target)

@@ -17,13 +17,15 @@ class Target:
 
     `level`: 27 to 31, or an updatable level as 6, 7, 8 (also 1000006 and so on). `ex`: NNAPI-EX is there.
     `experimental`: DENSIFY is. `sparse`: keep sparse constants compressed where the target takes DENSIFY, or
-    fold them to dense ones. Raises `UsageError` on a level that does not exist.
+    fold them to dense ones. `hybrid`: products of floats and int8 weights exactly as in TFLite, on
+    the host, or as NNAPI's float operations on dequantised weights. Raises `UsageError` on a level that does not exist.
     """
 
     level: int = 30
     ex: bool = True
     experimental: bool = True
     sparse: Literal["keep", "fold"] = "keep"
+    hybrid: Literal["exact", "float"] = "exact"
 
     def __post_init__(self) -> None:
         level = self.level + 1_000_000 if 6 <= self.level <= 8 else int(self.level)
@@ -32,6 +34,8 @@ class Target:
             raise UsageError(f"there is no feature level {self.level}: 27 to 31, or 6 to 8")
         if self.sparse not in ("keep", "fold"):
             raise UsageError(f"sparse is 'keep' or 'fold', not {self.sparse!r}")
+        if self.hybrid not in ("exact", "float"):
+            raise UsageError(f"hybrid is 'exact' or 'float', not {self.hybrid!r}")
         object.__setattr__(self, "level", level)
 
     def has(self, op: OpDef) -> bool:

@@ -88,6 +88,9 @@ def commands() -> None:
 @click.option("--no-experimental", is_flag=True, help="The device has no DENSIFY.")
 @click.option("--sparse", type=click.Choice(("keep", "fold")), default="keep", show_default=True,
               help="Sparse weights: kept compressed where the device has DENSIFY, or made dense.")
+@click.option("--hybrid", type=click.Choice(("exact", "float")), default="exact", show_default=True,
+              help="Float activations beside int8 weights: exactly as in TFLite, on the host, or the device's float "
+                   "operations on dequantised weights. --strict takes the latter.")
 @click.option("--strict", is_flag=True, help="Refuse what the device does not take; else it runs on the host.")
 @shared
 def convert(**options: Any) -> Work:

@@ -24,11 +24,11 @@ FORMATS = {"tflite": "TFLite", "onnx": "ONNX", "nnx": "NNX"}
 
 
 def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_experimental: bool,
-                 sparse: Literal["keep", "fold"], strict: bool, shapes: Mapping[str, Shape],
-                 report: str) -> None:
+                 sparse: Literal["keep", "fold"], hybrid: Literal["exact", "float"], strict: bool,
+                 shapes: Mapping[str, Shape], report: str) -> None:
     """Do it; raises `NnxError`. The file is written before anything is said, so what is said is so."""
     begun = time.perf_counter()
-    wanted = Target(int(target.removeprefix("fl")), not no_ex, not no_experimental, sparse)
+    wanted = Target(int(target.removeprefix("fl")), not no_ex, not no_experimental, sparse, hybrid)
     with Progress() as progress:
         data, name = read(model)
         form = kind(data)

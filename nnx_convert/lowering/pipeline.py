@@ -10,6 +10,7 @@ from .expand import EXPAND
 from .fold import folding
 from .fuse import FUSE
 from .host import HOST
+from .hybrid import HYBRID
 from .legalize import LEGALIZE, MASKS, PREFER_EX
 from .retype import unsigned
 from .rewrite import Evaluate, Event, Pass, prune, throughout
@@ -22,6 +23,7 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
         unsigned,                            # int8 as uint8 below level 30
         densifying(evaluate),                # sparse constants: DENSIFY, or dense
         fold,
+        HYBRID,                              # floats beside int8 weights
         EXPAND,                              # composites
         *[PREFER_EX] * target.ex,
         LEGALIZE.using(evaluate),            # what the target has for what it has not

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..types import F16, F32, Q8, Tensor
+from ..types import F16, F32, Q8, ChannelQuant, Tensor
 from .fixedpoint import activation_range, away, f32, grid, limits, multipliers, scale64, scales, to_int32, wrap32
 from .kernel import Array, NeedsValue, Site
 from .requantize import Requantizer
@@ -111,9 +111,9 @@ def _integers(site: Site, x: Tensor, w: Tensor, matrix: Array, bias: Array | Non
 
 
 def _multiplier(site: Site, x: Tensor, w: Tensor, count: int) -> list[float]:
-    """Real multiplier of each channel; of uint8 by uint8 the scales' product is a float32, as in LiteRT."""
+    """Real multiplier of each channel; of uint8 by uint8, and of int16 by int16, the scales' product is a float32."""
     sx, so = grid(x)[0], float(grid(site.out)[0])
-    if x.type == Q8 and w.type == Q8:
+    if x.type == Q8 and w.type == Q8 or w.type.dtype.itemsize == 2 and not isinstance(w.quant, ChannelQuant):
         return [float(f32(sx * grid(w)[0])) / so] * count
     return [float(sx) * float(s) / so for s in scales(w, count)]
 

@@ -190,9 +190,8 @@ MATRICES = [
          {"groups": 2}),
     Case("CONV_2D", [XQ, bytes_(3, 1, 1, 4, **CHANNEL), const([1, 2, 3], scale=[0.05, 0.1, 0.2], axis=3)],
          [q8(1, 3, 6, 3)], "CONV_2D", "Conv2DOptions", STRIDES),
-    Case("CONV_2D", [X, bytes_(3, 1, 1, 4, **CHANNEL), weights(3)], [f32(1, 3, 6, 3)], "DEQUANTIZE CONV_2D",
-         "Conv2DOptions",
-         STRIDES),
+    Case("CONV_2D", [X, bytes_(3, 1, 1, 4, **CHANNEL), weights(3)], [f32(1, 3, 6, 3)], "HYBRID_CONV_2D",
+         "Conv2DOptions", STRIDES, {"asymmetric": True, "groups": 1}),
     Case("DEPTHWISE_CONV_2D", [X, weights(1, 3, 3, 8), weights(8)], [f32(1, 3, 6, 8)], "DEPTHWISE_CONV_2D",
          "DepthwiseConv2DOptions", STRIDES | {"DepthMultiplier": 0, ACT: 3}, {"mult": 2, "act": 3}),
     Case("FULLY_CONNECTED", [f32(2, 12), weights(3, 12), weights(3)], [f32(2, 3)], "FULLY_CONNECTED",
@@ -235,8 +234,8 @@ QUANTISED = [
     Case("SUM", [q8(2, 3, dtype="uint8"), const([1])], [q8(2, scale=0.25, dtype="uint8")], "REDUCE_SUM",
          "ReducerOptions"),
     Case("FULLY_CONNECTED", [f32(2, 12), const(np.arange(36).reshape(3, 12) % 13 - 6, "int4", scale=0.5, zero=0)],
-         [f32(2, 3)],
-         "DEQUANTIZE FULLY_CONNECTED", "FullyConnectedOptions"),
+         [f32(2, 3)], "HYBRID_FULLY_CONNECTED", "FullyConnectedOptions", {"AsymmetricQuantizeInputs": True},
+         {"asymmetric": True}),
 ]
 POOL = {"StrideW": 2, "StrideH": 2, "FilterWidth": 3, "FilterHeight": 2}
 IMAGES = [

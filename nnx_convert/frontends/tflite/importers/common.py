@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ....graph import Value
 from ....ops import convert, elementwise as e
 from ....ops.host import host_twin
 from ....schema import OpDef, OpError
-from ....types import F32, I32, I64, Q8, Q8S, QPC, Tensor
+from ....types import F32, I32, I64, Q8, Q8S, QPC, Quant, Tensor
 from ..importer import Op
 from ..registry import narrow
 from ..tensors import PLAIN
@@ -56,6 +57,17 @@ def onto(g: Op, op: OpDef, *args: Any, **named: Any) -> Value:
         return g(op, *args, out=out, **named)
     except OpError:
         return g(host_twin(op), *args, out=out, **named)
+
+
+def hybrid(x: Value, w: Value) -> bool:
+    """Whether TFLite multiplies x as int8: floats beside int8 weights."""
+    return x.type == F32 and w.type in (Q8S, QPC)
+
+
+def unmoved(w: Value) -> Value:
+    """int8 weights as LiteRT's kernels take them where they ignore the zero point."""
+    return Value(w.name, replace(w.tensor, quant=Quant(w.tensor.scale)), w.sparse) \
+        if w.type == Q8S and isinstance(w.tensor.quant, Quant) and w.tensor.quant.zero and w.constant else w
 
 
 def real(g: Op, w: Value, x: Value) -> Value:
