@@ -13,6 +13,7 @@ from ..model import Model, Operation
 from ..schema import Checked, OpDef, OpError
 from ..types import UNKNOWN, Arg, Scalar, Shape, Signature, Tensor, known
 from .kernel import Array, Call, Compute, Kernel, NeedsValue, Run, Site, kernel_of
+from .memory import affordable_outputs
 
 #: Where an array of a step comes from: an operand by its index.
 Slot = int
@@ -124,6 +125,7 @@ class Binder:
         found, outs = self.checked(number, o)
         if not all(map(known, found.args.values())):
             raise Dynamic(self.place(number))
+        affordable_outputs(outs, self.place(number))
         lasting = self.options.once or pure(self.model, o)
         if not all(map(complete, outs)):
             if not lasting:
@@ -296,6 +298,7 @@ def once(op: OpDef, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> list[A
     kernel = kernel_of(op)
     if kernel is None:
         return None
+    affordable_outputs(outs)
     with failing(op.name, ""):
         if kernel.compute is not None:
             return list(computed(kernel.compute, Site(outs), op, args))

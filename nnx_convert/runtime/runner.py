@@ -16,6 +16,7 @@ from ..model import Model
 from ..types import Tensor
 from .bind import FAILURES, Dynamic, Options, Program, bind, fill
 from .kernel import Array, Call, Run
+from .memory import affordable, enough
 from .plan import ALIGN, Plan, plan
 
 #: Programs kept, one per set of input shapes, and idle arenas kept per program.
@@ -44,6 +45,7 @@ class Compiled:
 
     def __init__(self, program: Program) -> None:
         self.program, self.plan = program, plan(program)
+        affordable(self.plan.size, "the arena")
         self._idle: deque[Frame] = deque(maxlen=ARENAS)
 
     def run(self, inputs: Arrays) -> list[Array]:
@@ -79,14 +81,14 @@ class Runner:
 
     def run(self, inputs: Arrays) -> list[Array]:
         """The outputs, as new arrays; raises `RunError`."""
-        with np.errstate(all="ignore"), blas_threads(self.options.threads):
+        with np.errstate(all="ignore"), blas_threads(self.options.threads), enough():
             compiled = self.compiled([None if a is None else a.shape for a in inputs])
             return compiled.run(inputs) if compiled else self._eagerly(inputs)
 
     def compiled(self, shapes: Sequence[tuple[int, ...] | None]) -> Compiled | None:
         """The program for these shapes; None where sizes follow from values, so that it is made anew each run."""
         key = tuple(shapes)
-        with self._lock, np.errstate(all="ignore"):
+        with self._lock, np.errstate(all="ignore"), enough():
             if key not in self._programs:
                 try:
                     self._programs[key] = Compiled(bind(self.model, self._tensors(shapes), self.options))

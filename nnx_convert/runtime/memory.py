@@ -1,0 +1,44 @@
+"""How much a run may hold: no more than the machine has."""
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+
+from ..errors import RunError
+from ..types import Tensor, known
+
+HINT = "smaller inputs, or a machine with more memory"
+
+
+@cache
+def physical() -> int:
+    """The bytes of memory the machine has; no limit where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return sys.maxsize
+
+
+def affordable(size: int, what: str, where: str = "") -> None:
+    """Raise `RunError` where something of `size` bytes is larger than the machine's memory."""
+    if size > physical():
+        raise RunError(f"{what} needs {size:,} bytes, and the machine has {physical():,}", where, HINT)
+
+
+def affordable_outputs(outs: Sequence[Tensor], where: str = "") -> None:
+    """The same of each output of an operation, as far as its sizes are known."""
+    for i, t in enumerate(outs):
+        if t.dims is not None and all(map(known, t.dims)):
+            affordable(t.size * t.type.dtype.itemsize, f"output {i}, {list(t.dims)},", where)
+
+
+@contextmanager
+def enough() -> Iterator[None]:
+    """While it is open, memory that runs out is a `RunError`."""
+    try:
+        yield
+    except MemoryError as error:
+        raise RunError(f"the memory does not suffice: {str(error) or 'out of memory'}", hint=HINT) from error
