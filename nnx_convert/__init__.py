@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         UsageError as UsageError,
     )
     from .model import Model as Model
+    from .ops.custom import register_custom_op as register_custom_op
     from .runtime.compiled import CompiledModel as CompiledModel, TensorSpec as TensorSpec
     from .target import Target as Target
 
@@ -50,6 +51,7 @@ _HOMES = {
     "convert": "compile convert",
     "errors": "ArtifactError FormatError InputError ModelError NnxError RunError StrictError Unsupported UsageError",
     "model": "Model",
+    "ops.custom": "register_custom_op",
     "runtime.compiled": "CompiledModel TensorSpec",
     "target": "Target",
 }

@@ -14,7 +14,7 @@ NAMES = [
     "OperandCode", "OperationCode", "OperationCodeEx", "FuseCode", "PaddingCode", "ResultCode", "FeatureLevel",
     "Target", "ModelBuilder", "Model", "CompiledModel", "TensorSpec", "NnxError", "FormatError", "Unsupported",
     "ArtifactError", "ModelError", "StrictError", "InputError", "RunError", "UsageError", "convert", "compile",
-    "load", "__version__",
+    "load", "register_custom_op", "__version__",
 ]
 
 

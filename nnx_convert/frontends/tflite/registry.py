@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import FormatError, Unsupported
 from ...graph import Value
+from ...ops.custom import CUSTOM_OPS
 from ...signature import hints_of
 from .guard import absent
 from .records import Operator
@@ -87,6 +88,21 @@ def imports(name: str = "", options: type | None = None) -> Callable[[F], F]:
         IMPORTERS[name or fn.__name__] = Importer(fn, options or hints.get("o"), tuple(inputs))
         return fn
     return register
+
+
+def importer_of(name: str) -> Importer:
+    """The importer of an operator, a user's own before any other; raises `Unsupported` where there is none."""
+    kind, _, custom = name.partition(" ")
+    mine = kind == "CUSTOM" and custom in CUSTOM_OPS
+    found = IMPORTERS.get(kind if mine else name)
+    if found is not None:
+        return found
+    if custom.startswith("Flex"):
+        raise Unsupported(f"{custom} is TensorFlow's own, not TFLite's", hint="convert the model without SELECT_TF_OPS")
+    if kind == "CUSTOM":
+        raise Unsupported(f"the custom operator {custom!r} is not known here",
+                          hint="nnx_convert.register_custom_op makes it so")
+    raise Unsupported(f"there is no NNAPI operation for {name} and no host operation")
 
 
 def _input(p: inspect.Parameter, hints: dict[str, Any]) -> Input:
