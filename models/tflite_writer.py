@@ -16,7 +16,13 @@ OptionValue = int | float | bool | str | Sequence[int] | Sequence[float]
 # Kernels map weights where they lie in the file: the schema forces this alignment on Buffer.data.
 BUFFER_ALIGNMENT = 16
 _VECTOR_TYPES = {(1, "i"): np.uint8, (4, "i"): np.int32, (4, "f"): np.float32, (8, "i"): np.int64}
-_NUMPY_TYPES = {"int4": ml_dtypes.int4, "bfloat16": ml_dtypes.bfloat16}
+_NUMPY_TYPES = {"int4": ml_dtypes.int4, "int2": ml_dtypes.int2, "uint4": ml_dtypes.uint4,
+                "bfloat16": ml_dtypes.bfloat16}
+# Types of several elements a byte, and the bits of one.
+_PACKED = {"int4": 4, "uint4": 4, "int2": 2}
+# The schema has these, the package not yet.
+_NEWER_TYPES = {"int2": 19, "uint4": 20}
+_BLOCKWISE = 2
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,7 @@ class _Quantization:
     scale: tuple[float, ...]
     zero: tuple[int, ...]
     axis: int
+    blocks: tuple[int, int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +119,7 @@ class _Operator:
     options: str | None
     values: dict[str, OptionValue]
     custom: bytes | None
+    intermediates: tuple[int, ...] = ()
 
 
 @dataclass
@@ -138,13 +146,14 @@ class TFLiteWriter:
 
     def tensor(self, name: str | None, dtype: str, shape: Sequence[int] | None, data: Array | bytes | None = None, *,
                scale: float | Sequence[float] | None = None, zero: int | Sequence[int] | None = None, axis: int = 0,
-               sparsity: Sparsity | None = None, variable: bool = False,
-               signature: Sequence[int] | None = None) -> int:
+               sparsity: Sparsity | None = None, variable: bool = False, signature: Sequence[int] | None = None,
+               blocks: tuple[int, int, int] | None = None) -> int:
         """Adds a tensor to the current subgraph and returns its index.
 
         dtype: a TensorType in lower case ("float32", "int4", ...). shape: None leaves the field out. data: a constant's
         values, or its bytes as they are; an array is converted to dtype, integers keep their values. scale, zero: one
-        number, or one per slice of `axis`. Raises ValueError when the data do not fit.
+        number, or one per slice of `axis`. blocks: the tensors with a scale and a zero point (-1: none) for each block
+        of the last axis, and its size. Raises ValueError when the data do not fit.
         """
         quantization = None
         if scale is not None:
@@ -153,19 +162,22 @@ class TFLiteWriter:
             quantization = _Quantization(scales, zeros * (len(scales) // len(zeros)), axis)
         elif zero is not None:
             raise ValueError("a zero point needs a scale")
+        elif blocks is not None:
+            quantization = _Quantization((), (), 0, blocks)
         buffer = 0
         if data is not None:
             expected = None if sparsity is not None or shape is None else int(np.prod(shape, dtype=np.int64))
             buffer = len(self._buffers)
             self._buffers.append(data if isinstance(data, bytes) else _constant_bytes(dtype, data, expected))
         tensors = self._subgraphs[-1].tensors
-        tensors.append(_Tensor(name, int(getattr(tflite.TensorType, dtype.upper())), _ints(shape), buffer, quantization,
+        tensors.append(_Tensor(name, _type(dtype), _ints(shape), buffer, quantization,
                                sparsity, variable, _ints(signature)))
         return len(tensors) - 1
 
     def op(self, name: str, inputs: Sequence[int], outputs: Sequence[int], options: str | None = None,
-           values: Mapping[str, OptionValue] | None = None, version: int = 1) -> None:
-        """Adds a built-in operator ("CONV_2D"); -1 omits an input.
+           values: Mapping[str, OptionValue] | None = None, version: int = 1,
+           intermediates: Sequence[int] = ()) -> None:
+        """Adds a built-in operator ("CONV_2D"); -1 omits an input. intermediates: tensors that only give grids.
 
         options: the options table ("Conv2DOptions"), values: its fields as the schema's builder names them
         ("StrideW"). Raises AttributeError on an unknown operator, table or field.
@@ -174,7 +186,7 @@ class TFLiteWriter:
         for key in values or {}:
             getattr(tflite, f"{options}Add{key}")
         self._append(_Operator(self._opcode(code, None, version), tuple(inputs), tuple(outputs), options,
-                               dict(values or {}), None))
+                               dict(values or {}), None, tuple(intermediates)))
 
     def custom(self, name: str, inputs: Sequence[int], outputs: Sequence[int], options: bytes = b"",
                version: int = 1) -> None:
@@ -215,17 +227,24 @@ def _ints(values: Sequence[int] | None) -> tuple[int, ...] | None:
 
 
 def _constant_bytes(dtype: str, data: Array, expected: int | None) -> bytes:
-    """The values in the file's order; int4 is packed two to a byte, low nibble first."""
+    """The values in the file's order; narrow ones are packed, the first in the lowest bits of a byte."""
     array = np.asarray(data).astype(_NUMPY_TYPES.get(dtype, dtype))
     if "float" not in dtype and not np.array_equal(array.astype(data.dtype), data):
         raise ValueError(f"constant does not fit {dtype}")
     if expected is not None and array.size != expected:
         raise ValueError(f"constant has {array.size} elements, its shape says {expected}")
-    if dtype != "int4":
+    bits = _PACKED.get(dtype)
+    if bits is None:
         return np.ascontiguousarray(array).tobytes()
-    nibbles = np.zeros(array.size + array.size % 2, np.uint8)
-    nibbles[:array.size] = array.astype(np.int8).ravel().view(np.uint8) & 15
-    return bytes(nibbles[0::2] | nibbles[1::2] << 4)
+    parts = np.zeros((-(-array.size * bits // 8), 8 // bits), np.uint8)
+    parts.ravel()[:array.size] = array.astype(np.int8).ravel().view(np.uint8) & (1 << bits) - 1
+    packed: Array = np.bitwise_or.reduce(parts << np.arange(0, 8, bits, dtype=np.uint8), axis=1)
+    return packed.tobytes()
+
+
+def _type(dtype: str) -> int:
+    """The schema's number of a type."""
+    return int(_NEWER_TYPES[dtype] if dtype in _NEWER_TYPES else getattr(tflite.TensorType, dtype.upper()))
 
 
 def _table(builder: Any, table: str, fields: Mapping[str, Any]) -> int:
@@ -285,9 +304,20 @@ def _write_tensor(builder: Any, tensor: _Tensor) -> int:
 def _write_quantization(builder: Any, quantization: _Quantization | None) -> int | None:
     if quantization is None:
         return None
+    if quantization.blocks is not None:
+        return _table(builder, "QuantizationParameters", {
+            "DetailsType": _BLOCKWISE, "Details": _write_blocks(builder, quantization.blocks)})
     return _table(builder, "QuantizationParameters", {
         "Scale": _vector(builder, quantization.scale, np.float32),
         "ZeroPoint": _vector(builder, quantization.zero, np.int64), "QuantizedDimension": quantization.axis})
+
+
+def _write_blocks(builder: Any, blocks: tuple[int, int, int]) -> int:
+    """The table BlockwiseQuantization, field by field: the package has no builder for it."""
+    builder.StartObject(len(blocks))
+    for slot, value in enumerate(blocks):
+        builder.PrependInt32Slot(slot, value, 0)
+    return int(builder.EndObject())
 
 
 def _write_sparsity(builder: Any, sparsity: Sparsity | None) -> int | None:
@@ -350,4 +380,5 @@ def _write_options(builder: Any, operator: _Operator) -> dict[str, Any]:
 def _write_operator(builder: Any, operator: _Operator) -> int:
     return _table(builder, "Operator", {
         "OpcodeIndex": operator.opcode, "Inputs": _vector(builder, operator.inputs),
-        "Outputs": _vector(builder, operator.outputs), **_write_options(builder, operator)})
+        "Outputs": _vector(builder, operator.outputs),
+        "Intermediates": _vector(builder, operator.intermediates or None), **_write_options(builder, operator)})

@@ -10,7 +10,7 @@ import tflite
 from flatbuffers.number_types import Int32Flags
 
 from ...errors import FormatError, Unsupported
-from .guard import OFFSET_COST, TABLE_COST, File
+from .guard import OFFSET_COST, TABLE_COST, Checked, File
 
 R = TypeVar("R")
 MAGIC = b"TFL3"
@@ -19,6 +19,8 @@ SCHEMA = 3
 MAX_RANK = 32
 #: The vtable entry of OperatorCode.builtin_code, its fourth field.
 BUILTIN_CODE = 4 + 2 * 3
+#: QuantizationDetails.BlockwiseQuantization, which the package has not, and the vtable entries of its fields.
+BLOCKWISE, SCALES, ZERO_POINTS, BLOCK_SIZE = 2, 4, 6, 8
 #: Up to this value a buffer's offset only says that there is none.
 NO_OFFSET = 1
 OPERATORS = {code: name for name, code in vars(tflite.BuiltinOperator).items() if isinstance(code, int)}
@@ -26,6 +28,15 @@ INDICES = {code: getattr(tflite, name) for name, code in vars(tflite.SparseIndex
            if isinstance(code, int) and code}
 UNIONS = {kind: {code: name for name, code in vars(kind).items() if isinstance(code, int) and code}
           for kind in (tflite.BuiltinOptions, tflite.BuiltinOptions2)}
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """A scale for every `size` elements of the last axis: the tensors of scales and zero points (-1: none)."""
+
+    scales: int
+    zeros: int
+    size: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +52,7 @@ class Quantization:
     details: int
     low: np.ndarray
     high: np.ndarray
+    blocks: Blocks | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +93,7 @@ class Operator:
     """An operator: its name, tensors by index (-1: left out), and options on a checked table (None: absent).
 
     `union` names the options' class as the file says it, `custom` holds the bytes of a custom operator's.
+    `intermediates`: tensors that are nowhere computed, only their grids count.
     """
 
     name: str
@@ -89,6 +102,7 @@ class Operator:
     union: str
     options: Any
     custom: np.ndarray
+    intermediates: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +225,15 @@ class _Reader:
     def quantization(self, quant: Any) -> Quantization:
         return Quantization(array(quant.ScaleAsNumpy(), np.float32), array(quant.ZeroPointAsNumpy(), np.int64),
                             quant.QuantizedDimension(), quant.DetailsType(),
-                            array(quant.MinAsNumpy(), np.float32), array(quant.MaxAsNumpy(), np.float32))
+                            array(quant.MinAsNumpy(), np.float32), array(quant.MaxAsNumpy(), np.float32),
+                            self.blocks(quant.Details()) if quant.DetailsType() == BLOCKWISE else None)
+
+    def blocks(self, union: Any) -> Blocks | None:
+        """The details of a quantisation by blocks; None where the file leaves them out."""
+        if union is None:
+            return None
+        fields = Checked(self.file, union.Pos)
+        return Blocks(*(fields.GetSlot(slot, 0, Int32Flags) for slot in (SCALES, ZERO_POINTS, BLOCK_SIZE)))
 
     def sparsity(self, sparsity: Any) -> Sparsity:
         return Sparsity(ints(sparsity.TraversalOrderAsNumpy()), ints(sparsity.BlockMapAsNumpy()),
@@ -237,7 +259,7 @@ class _Reader:
         if options is None:
             union, options = self.options(op.BuiltinOptions2Type(), op.BuiltinOptions2(), tflite.BuiltinOptions2)
         return Operator(codes[index], ints(op.InputsAsNumpy()), ints(op.OutputsAsNumpy()), union, options,
-                        array(op.CustomOptionsAsNumpy()))
+                        array(op.CustomOptionsAsNumpy()), ints(op.IntermediatesAsNumpy()))
 
     def options(self, code: int, union: Any, of: Any) -> tuple[str, Any]:
         """The name of an options' class, and the table; None where the file has none or the package not the class."""
