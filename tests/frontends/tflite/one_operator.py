@@ -14,7 +14,10 @@ Options = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class T:
-    """A tensor: a constant where it has `data`, else an input or an output of the model."""
+    """A tensor: a constant where it has `data`, else an input or an output of the model.
+
+    `fed`: what a run feeds an input that may not hold just anything.
+    """
 
     dtype: str
     shape: tuple[int, ...] | None
@@ -24,6 +27,7 @@ class T:
     axis: int = 0
     signature: tuple[int, ...] | None = None
     variable: bool = False
+    fed: Any = None
 
     def add(self, w: TFLiteWriter, name: str) -> int:
         """Its index in the file."""
@@ -54,6 +58,7 @@ class Case:
     options: str | None = None
     values: Options = field(default_factory=dict)
     args: Options = field(default_factory=dict)
+    version: int = 1
 
     def __str__(self) -> str:
         return f"{self.name}-{self.nodes}".replace(" ", "+")
@@ -64,6 +69,6 @@ def write(case: Case) -> bytes:
     w = TFLiteWriter()
     ins = [-1 if t is None else t.add(w, f"x{i}") for i, t in enumerate(case.inputs)]
     outs = [t.add(w, f"y{i}") for i, t in enumerate(case.outputs)]
-    w.op(case.name, ins, outs, case.options, case.values)
+    w.op(case.name, ins, outs, case.options, case.values, case.version)
     fed = [i for i, t in zip(ins, case.inputs, strict=True) if t is not None and t.data is None and not t.variable]
     return w.finish(fed, outs)
