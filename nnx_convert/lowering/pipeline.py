@@ -4,7 +4,7 @@ from __future__ import annotations
 from ..graph import Build, Graph, Value
 from ..ops.shape import RESHAPE
 from ..target import Target
-from . import quantized  # noqa: F401  (registers its rules)
+from . import compose, quantized, sums  # noqa: F401  (they register their rules)
 from .densify import densifying
 from .expand import EXPAND
 from .fold import folding
@@ -12,7 +12,7 @@ from .fuse import FUSE
 from .host import HOST
 from .hybrid import HYBRID
 from .legalize import LEGALIZE, MASKS, PREFER_EX
-from .retype import unsigned
+from .retype import unsigning
 from .rewrite import Evaluate, Event, Pass, prune, throughout
 
 
@@ -20,7 +20,7 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
     """What lowering does for a target: the whole of it."""
     fold = folding(evaluate)
     return [
-        unsigned,                            # int8 as uint8 below level 30
+        unsigning(evaluate),                 # int8 as uint8 below level 30
         densifying(evaluate),                # sparse constants: DENSIFY, or dense
         fold,
         HYBRID,                              # floats beside int8 weights

@@ -1,53 +1,92 @@
-"""Quantised operations that NNAPI has on floats only: through floats where that is exact, else by a table."""
+"""Functions of bytes that NNAPI has on floats only: through floats where that is exact, else by a table."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..graph import Build, Node, Value
-from ..ops import convert, elementwise as e, ex, gather, host, norm, reduce as r
-from ..types import F32, I32, Q8, Q8S, Quant, Rim, Tensor
-from .fold import folding
+from ..ops import convert, elementwise as e, ex, gather, host
+from ..types import F32, I32, Q8, Q8S, Quant, Tensor
+from .exact import BYTES, Array, bytes_like, codes, computed, plain
 from .legalize import LEGALIZE
 from .rewrite import Refusal, Result, Rewriter
 
-BYTES = (Q8, Q8S)
 #: Functions of one byte: all their answers are known beforehand.
 ONE_BYTE = (e.EXP, e.LOG, e.SIN, e.SQRT, e.RSQRT, e.ABS, e.NEG, e.ELU, e.HARD_SWISH, host.REQUANTIZE, host.SQUARE,
-            host.CEIL, host.COS, host.ROUND, host.RELU_0_TO_1, host.LEAKY_RELU)
-#: Functions of several, computed on floats: within one step of the quantised kernel.
-SEVERAL = (e.POW, e.DIV, r.REDUCE_SUM, r.REDUCE_PROD, norm.LOG_SOFTMAX)
-Emit = Callable[[Build, Value], Value]
-
-
-@LEGALIZE.on(*SEVERAL)
-def through_float(g: Rewriter, node: Node) -> Result:
-    """Dequantise, compute, quantise."""
-    if not g.fault(node) or node.outputs[0].type not in BYTES:
-        return None
-    g.why = "computed on floats, within one step"
-    return g.legal(_on_floats(g.build, node))
+            host.CEIL, host.COS, host.ROUND, host.RELU_0_TO_1, host.LEAKY_RELU,
+            *map(host.host_twin, (e.RELU, e.RELU1, e.RELU6, e.LOGISTIC, e.TANH, e.HARD_SWISH)))
+#: Functions of two: there are 65536 pairs.
+TWO_BYTES = (e.POW, e.DIV, host.SQUARED_DIFFERENCE)
 
 
 @LEGALIZE.on(*ONE_BYTE)
 def of_a_byte(g: Rewriter, node: Node) -> Result:
-    """On floats if that gives the same answer for each of the 256 bytes, else by looking the answer up."""
+    """A way that gives the same answer for each of the 256 bytes; else the answer is looked up."""
     x, out = node.args["x"], node.outputs[0]
-    if not g.fault(node) or x.type not in BYTES or out.type not in BYTES:
+    if not (node.op.host or g.fault(node)) or x.type not in BYTES or out.type not in BYTES:
         return None
-    answers = _answers(g, x, lambda b, v: _same(b, node, v))
-    on_floats = _answers(g, x, lambda b, v: _on_floats(b, _on(node, v)))
+    trial = bytes_like(x, codes(x.type))
+    answers = computed(g.evaluate, partial(as_it_is, node=on(node, x=trial)))
     if answers is None:
         return Refusal("there is no kernel to compute the table with")
-    if on_floats is not None and np.array_equal(answers, on_floats):
-        return g.legal(_on_floats(g.build, node))
-    return g.legal(_looked_up(g, x, g.build.const(answers, out.type, out.tensor)))
+    off = 0
+    for way in ways(g, node):
+        off = differing(answers, computed(g.evaluate, partial(way, node=on(node, x=trial))))
+        if not off and isinstance(made := g.attempt(partial(way, node=node)), Value):
+            return made
+    g.why = f"looked up: on floats {off} of 256 bytes come out otherwise" if off else "looked up, being of bytes"
+    return g.legal(looked_up(g, x, g.build.const(answers, out.type, out.tensor)))
 
 
-def _looked_up(g: Rewriter, x: Value, table: Value) -> Value:
+@LEGALIZE.on(*TWO_BYTES)
+def of_two_bytes(g: Rewriter, node: Node) -> Result:
+    """On floats if that gives the same answer for each pair of bytes."""
+    x, y, out = node.args["x"], node.args["y"], node.outputs[0]
+    if not g.fault(node) or not {x.type, y.type, out.type} <= {*BYTES}:
+        return None
+    pairs = on(node, x=bytes_like(x, codes(x.type)[:, None]), y=bytes_like(y, codes(y.type)[None]))
+    answers, found = (computed(g.evaluate, partial(way, node=pairs)) for way in (as_it_is, on_floats))
+    if answers is None:
+        return Refusal("there is no kernel to compare with")
+    if off := differing(answers, found):
+        return Refusal(f"on floats {off} of 65536 pairs of bytes come out otherwise")
+    return g.attempt(partial(on_floats, node=node))
+
+
+def differing(answers: Array, found: Array | None) -> int:
+    """How many answers are not those found."""
+    return answers.size if found is None else int((answers != found).sum())
+
+
+def ways(g: Rewriter, node: Node) -> Iterator[Callable[..., Value]]:
+    """Ways to compute a function of one byte; they are called with a build and a `node`."""
+    if node.op is host.LEAKY_RELU and node.args["alpha"]:
+        yield partial(as_prelu, ex_too=g.target.ex)
+    yield on_floats
+
+
+def on_floats(g: Build, node: Node) -> Value:
+    """The operation between DEQUANTIZE and QUANTIZE; one that only changes the grid is these two."""
+    out = node.outputs[0]
+    real: dict[str, Any] = {n: g(convert.DEQUANTIZE, v, to=F32) if isinstance(v, Value) and v.type in BYTES else v
+                            for n, v in node.args.items()}
+    y = real["x"] if node.op is host.REQUANTIZE else g(plain(node.op), **real)
+    return g(convert.QUANTIZE, y, to=out.type, out=out.tensor)
+
+
+def as_prelu(g: Build, node: Node, ex_too: bool) -> Value:
+    """LEAKY_RELU as PRELU, alpha being a byte one step above its zero point, or below."""
+    x, alpha = node.args["x"], node.args["alpha"]
+    grid = Quant(abs(alpha), 128 if x.type == Q8 else 0)
+    slope = g.const([grid.zero + (1 if alpha > 0 else -1)], x.type, Tensor(x.type, (1,), grid))
+    return g(ex.PRELU_EX if ex_too and x.type == Q8 else e.PRELU, x, slope, out=node.outputs[0].tensor)
+
+
+def looked_up(g: Rewriter, x: Value, table: Value) -> Value:
     """The elements of a table at the bytes of x, which are counted from 0."""
     if x.type == Q8S:
         quant = x.tensor.quant
@@ -58,33 +97,14 @@ def _looked_up(g: Rewriter, x: Value, table: Value) -> Value:
     return g(gather.GATHER, table, axis=0, indices=g(convert.CAST, x, to=I32))
 
 
-def _on_floats(g: Build, node: Node) -> Value:
-    """The operation between DEQUANTIZE and QUANTIZE; one that only changes the grid is these two."""
-    out = node.outputs[0]
-    real: dict[str, Any] = {n: g(convert.DEQUANTIZE, v, to=F32) if isinstance(v, Value) and v.type in BYTES else v
-                            for n, v in node.args.items()}
-    y = real["x"] if node.op is host.REQUANTIZE else g(node.op, **real)
-    return g(convert.QUANTIZE, y, to=out.type, out=out.tensor)
+def on(node: Node, **args: Value) -> Node:
+    """The operation on other tensors, its outputs of the shape that these broadcast to."""
+    shape = np.broadcast_shapes(*(v.shape for v in args.values()))
+    return replace(node, args=node.args | args, outputs=tuple(
+        Value(v.name, Tensor(v.type, shape, v.tensor.quant)) for v in node.outputs))
 
 
-def _answers(g: Rewriter, x: Value, emit: Emit) -> np.ndarray[Any, Any] | None:
-    """What something emitted gives for each byte of x, from the byte 0 (of signed ones: -128) on."""
-    assert g.rules.evaluate is not None
-    low = np.iinfo(x.type.dtype).min
-    codes = np.arange(low, low + 256).astype(x.type.dtype)
-    build = Build()
-    y = emit(build, Value("codes", Tensor(x.type, (256,), x.tensor.quant, codes)))
-    folded = folding(g.rules.evaluate)(build.finish((), (y,), Rim()), g.target, [])
-    return folded.outputs[0].tensor.data
-
-
-def _on(node: Node, x: Value) -> Node:
-    """The operation on another x, its output of that shape."""
-    return replace(node, args=node.args | {"x": x}, outputs=tuple(
-        Value(v.name, Tensor(v.type, x.shape, v.tensor.quant)) for v in node.outputs))
-
-
-def _same(g: Build, node: Node, x: Value) -> Value:
-    new = _on(node, x)
-    g.nodes.append(new)
-    return new.outputs[0]
+def as_it_is(g: Build, node: Node) -> Value:
+    """The operation itself."""
+    g.nodes.append(node)
+    return node.outputs[0]

@@ -127,6 +127,23 @@ class Rewriter:
         faults = (self.fault(n) for n in self.build.nodes[self.since:] if n.op.code is not None)
         return next((Refusal(f) for f in faults if f), result)
 
+    def attempt(self, emit: Callable[[Build], Value]) -> Value | Refusal:
+        """What something emits if the target takes all of it; else the reason why not, and nothing is emitted."""
+        since = len(self.build.nodes)
+        made = emit(self.build)
+        found = self.legal(made)
+        if isinstance(found, Refusal):
+            del self.build.nodes[since:]
+            return found
+        return made
+
+    @property
+    def evaluate(self) -> Evaluate:
+        """The way to compute constants that the pass was given."""
+        if self.rules.evaluate is None:
+            raise GraphError(f"{self.rules.name} was given no way to compute constants")
+        return self.rules.evaluate
+
     # The driver.
     def run(self) -> Graph:
         """Replay the graph through the rules."""

@@ -51,6 +51,8 @@ def matrices(y: Any, adj_x: bool = False, adj_y: bool = False) -> Made:
     return lambda g, xs: g.add(host.MATMUL, xs[0], g.const(y, F32), adj_x=adj_x, adj_y=adj_y)
 
 
+#: MEAN onto another grid, as importers say it.
+MEAN = host.host_twin(r.MEAN)
 PADDINGS = [[0, 1], [2, 0], [1, 1]]
 SLICED = {"begin": (0, 1, 0), "end": (2, 3, 4), "strides": (1, 1, 1), "begin_mask": 1, "end_mask": 4, "shrink_mask": 0}
 CASES: dict[str, tuple[Made, list[Kind]]] = {
@@ -98,6 +100,14 @@ CASES: dict[str, tuple[Made, list[Kind]]] = {
     "leaky_byte": (of(host.LEAKY_RELU, alpha=0.125, out=grid(Q8, 0.5, 3)), [Y]),
     "requantize_byte": (of(host.REQUANTIZE, to=Q8S, out=grid(Q8S, 0.5, -125)), [Y]),
     "requantize_coarse": (of(host.REQUANTIZE, to=Q8S, out=grid(Q8S, 1.0, 5)), [S]),
+    "div_byte": (of(e.DIV, act=0, out=grid(Q8, 0.25, 100)), [Y, Y]),
+    "mean_byte": (of(r.MEAN, axes=(1, 2), keep=0), [(Q8, (2, 5, 7, 3))]),
+    "mean_byte_regrid": (of(MEAN, axes=(1, 2), keep=1, out=grid(Q8, 0.3, 11)), [(Q8, (2, 5, 7, 3))]),
+    "mean_signed_regrid": (of(MEAN, axes=(1, 2), keep=1, out=grid(Q8S, 0.2, -7)), [(Q8S, (2, 7, 7, 3))]),
+    "mean_last_regrid": (of(MEAN, axes=(-1,), keep=0, out=grid(Q8S, 0.2, -7)), [(Q8S, (4, 5, 64))]),
+    "relu_regrid": (of(host.host_twin(e.RELU6), out=grid(Q8S, 0.025, -128)), [S]),
+    "sum_signed": (of(r.REDUCE_SUM, axes=(1, 2), keep=False, out=grid(Q8S, 3.7, 4)), [(Q8S, (2, 5, 7, 3))]),
+    "sum_apart": (of(r.REDUCE_SUM, axes=(0, 2), keep=False, out=grid(Q8S, 3.7, 4)), [(Q8S, (2, 5, 7, 3))]),
     "log_softmax_byte": (of(norm.LOG_SOFTMAX, beta=1.0, axis=-1, out=grid(Q8, 0.0625, 255)), [Y]),
     "dense_per_channel": (per_channel, [(Q8S, (2, 4))]), "scatter": (scatter, [(F32, (2, 3, 4, 5))]),
     "nearest_half": (of(image.RESIZE_NEAREST_NEIGHBOR, ow=7, oh=2, nchw=False, half=True), [IMAGE]),
