@@ -41,6 +41,7 @@ class Step:
     scratch: tuple[tuple[Shape, np.dtype[Any]], ...]
     view: Slot | None = None
     takes: tuple[Slot, ...] = ()
+    product: int = 0                         # multiplications of its largest matrix product
 
     @property
     def reads(self) -> tuple[Slot, ...]:
@@ -192,7 +193,8 @@ class Binder:
         where = {id(t): i for i in o.inputs if isinstance(t := self.arg(i), Tensor)}
         placed = {n: mapped(args[n], lambda t: where[id(t)]) for n in tensor_names(o.op)}
         return Step(o.op.name, self.place(number), run, o.outputs, tuple(placed.values()), tuple(site.buffers),
-                    placed[kernel.view] if kernel.view else None, tuple(placed[n] for n in kernel.inplace))
+                    placed[kernel.view] if kernel.view else None, tuple(placed[n] for n in kernel.inplace),
+                    site.largest)
 
     def kernel(self, number: int, o: Operation) -> Kernel:
         """The operation's kernel; raises `RunError` where there is none."""

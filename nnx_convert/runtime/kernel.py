@@ -60,6 +60,8 @@ class Site:
     relaxed: bool = False
     calls: dict[str, Call] = field(default_factory=dict[str, Call])     # by the name of a graph argument
     buffers: list[tuple[Shape, np.dtype[Any]]] = field(default_factory=list[tuple[Shape, np.dtype[Any]]])
+    largest: int = 0                                    # multiplications of the largest matrix product
+
 
     @property
     def out(self) -> Tensor:
@@ -69,6 +71,11 @@ class Site:
     def scratch(self, shape: Shape, dtype: Any = np.float32) -> None:
         """Ask for a buffer that lives as long as one run of this step; they are handed over in this order."""
         self.buffers.append((tuple(int(n) for n in shape), np.dtype(dtype)))
+
+
+    def product(self, rows: int, depth: int, columns: int) -> None:
+        """Tell of a matrix product that a run makes, for how many threads are worth it."""
+        self.largest = max(self.largest, rows * depth * columns)
 
 
 @dataclass(frozen=True)

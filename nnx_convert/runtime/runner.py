@@ -4,9 +4,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ import numpy as np
 from ..errors import NnxError, RunError
 from ..model import Model
 from ..types import Tensor
+from .blas import blas_threads, threads_for
 from .bind import FAILURES, Dynamic, Options, Program, bind, fill
 from .kernel import Array, Call, Run
 from .memory import affordable, enough
@@ -43,8 +42,9 @@ class Frame:
 class Compiled:
     """A program with its plan, and the frames it runs in."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, threads: int = 0) -> None:
         self.program, self.plan = program, plan(program)
+        self.threads = threads_for(threads, max((s.product for s in program.steps), default=0))
         affordable(self.plan.size, "the arena")
         self._idle: deque[Frame] = deque(maxlen=ARENAS)
 
@@ -59,8 +59,9 @@ class Compiled:
                 np.copyto(to, array)
         n = 0
         try:
-            for run, args, n in frame.calls:  # noqa: B007  (n names the step that failed)
-                run(*args)
+            with blas_threads(self.threads):
+                for run, args, n in frame.calls:  # noqa: B007  (n names the step that failed)
+                    run(*args)
         except RunError as error:
             raise error.at(self.program.steps[n].origin) from error
         except FAILURES as error:
@@ -81,7 +82,7 @@ class Runner:
 
     def run(self, inputs: Arrays) -> list[Array]:
         """The outputs, as new arrays; raises `RunError`."""
-        with np.errstate(all="ignore"), blas_threads(self.options.threads), enough():
+        with np.errstate(all="ignore"), enough():
             compiled = self.compiled([None if a is None else a.shape for a in inputs])
             return compiled.run(inputs) if compiled else self._eagerly(inputs)
 
@@ -91,7 +92,8 @@ class Runner:
         with self._lock, np.errstate(all="ignore"), enough():
             if key not in self._programs:
                 try:
-                    self._programs[key] = Compiled(bind(self.model, self._tensors(shapes), self.options))
+                    program = bind(self.model, self._tensors(shapes), self.options)
+                    self._programs[key] = Compiled(program, self.options.threads)
                 except Dynamic:
                     self._programs[key] = None
                 while len(self._programs) > PROGRAMS:
@@ -104,7 +106,8 @@ class Runner:
         given = [t and Tensor(t.type, t.dims, t.quant, a) for t, a in
                  zip(self._tensors([None if a is None else a.shape for a in inputs]), inputs, strict=True)]
         try:
-            program = bind(self.model, given, replace(self.options, once=True))
+            with blas_threads(threads_for(self.options.threads, 0)):
+                program = bind(self.model, given, replace(self.options, once=True))
         except Dynamic as error:
             raise RunError("a size stays unknown although all inputs are given", str(error)) from error
         except FAILURES as error:
@@ -126,17 +129,3 @@ def call(model: Model, options: Options) -> Call:
         except NnxError as error:
             raise error.at("subgraph") from error
     return run
-
-
-@cache
-def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController
-    return ThreadpoolController()
-
-
-def blas_threads(count: int) -> AbstractContextManager[Any]:
-    """While it is open, matrix products use this many threads; 0 leaves the library's own choice."""
-    if not count:
-        return nullcontext()
-    limited: AbstractContextManager[Any] = _controller().limit(limits=count, user_api="blas")
-    return limited

@@ -57,6 +57,7 @@ def pointwise(site: Site, window: Window, rule: Products) -> Run:
     if held:
         site.scratch((step, depth), rule.dtype)
     rule.ask(site, step * units)
+    site.product(step, depth, units)
 
     def run(out: Array, x: Array, _w: Array, _b: Array, *scratch: Array) -> None:
         rows, flat = x.reshape(pixels, depth), out.reshape(pixels, units)
@@ -81,6 +82,7 @@ def gathered(site: Site, x: Tensor, window: Window, rule: Products, groups: int 
     if copied:
         site.scratch(window.padded, rule.dtype)
     rule.ask(site, band * columns * units)
+    site.product(band * columns, window.depth, units // groups)
     parts = np.split(rule.weights, groups, axis=1) if groups > 1 else [rule.weights]
 
     def run(out: Array, x: Array, _w: Array, _b: Array, held: Array, *rest: Array) -> None:
@@ -183,6 +185,7 @@ def scattered(site: Site, image: tuple[int, int, int, int], size: tuple[int, int
     site.scratch((h * w, kh, kw, units), rule.dtype)
     site.scratch((max(full[0], heads[0] + rows), max(full[1], heads[1] + columns), units), rule.dtype)
     rule.ask(site, rows * columns * units)
+    site.product(h * w, c, kh * kw * units)
 
     def run(out: Array, x: Array, _w: Array, _b: Array | None, held: Array, taps: Array, sums: Array,
             *rest: Array) -> None:
@@ -210,6 +213,7 @@ def FULLY_CONNECTED(site: Site, x: Tensor, w: Tensor, b: Tensor, act: int) -> Ru
     if held:
         site.scratch((rows, depth), rule.dtype)
     rule.ask(site, rows * units)
+    site.product(rows, depth, units)
 
     def run(out: Array, x: Array, _w: Array, _b: Array, *scratch: Array) -> None:
         matrix = x.reshape(rows, depth)
@@ -228,6 +232,7 @@ def BATCH_MATMUL(site: Site, x: Tensor, y: Tensor, adj_x: bool, adj_y: bool) -> 
     """float; int8 and int16 with one scale each (`MultiplyByQuantizedMultiplier`); plain integers wrap."""
     def matrices(x: Array, y: Array) -> tuple[Array, Array]:
         return x.swapaxes(-1, -2) if adj_x else x, y.swapaxes(-1, -2) if adj_y else y
+    site.product(x.shape[-2], x.shape[-1], site.out.shape[-1])
     if x.type.dtype.kind in "iu":
         return integer_matmul(site, x, y, matrices)
 
