@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rule_cases import CASES, TARGETS, graph_of, numbers
+from compose_cases import COMPOSED, COMPOSED_HOSTED
+from rule_cases import CASES as PLAIN
+from rule_cases import TARGETS, graph_of, numbers
 
 from nnx_convert.convert import evaluate
 from nnx_convert.graph import Graph
@@ -42,7 +44,8 @@ HOSTED = {name: where for where, names in {
     (0, 1, 2, 3, 6): """
         reshape_int_ones
     """,
-}.items() for name in names.split()}
+}.items() for name in names.split()} | COMPOSED_HOSTED
+CASES = PLAIN | COMPOSED
 
 
 def run(graph: Graph, inputs: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:

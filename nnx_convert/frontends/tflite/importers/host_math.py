@@ -26,9 +26,9 @@ def GELU(g: Op, o: tflite.GeluOptions, x: Value) -> Value:
 
 @imports()
 def BUCKETIZE(g: Op, o: tflite.BucketizeOptions, x: Value) -> Value:
-    bounds = np.array(o.BoundariesAsNumpy(), np.float32).reshape(-1) if o.BoundariesLength() else np.zeros(0, "f4")
-    if not (np.diff(bounds) >= 0).all():
-        raise FormatError("its boundaries do not ascend")
+    bounds = np.array(o.BoundariesAsNumpy() if o.BoundariesLength() else (), np.float32)
+    if not bounds.size or not (np.diff(bounds) >= 0).all():
+        raise FormatError(f"the boundaries {bounds.tolist()} do not ascend")
     return g(h.BUCKETIZE, x, g.const(bounds, F32))
 
 
