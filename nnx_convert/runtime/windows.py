@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -107,9 +108,22 @@ class Taps:
         stride, reach = self.window.strides[1], self.window.reach[1]
         return stride, self.window.padded[0], (reach - 1) // stride + self.window.out[1], self.channels
 
-    def weights(self, w: Array) -> Array:
-        """Weights [kh, kw, channels] repeated along a tile: [kh * kw, tile * channels]."""
-        return np.tile(w.reshape(-1, self.channels), (1, self.tile))
+    @cached_property
+    def phases(self) -> list[tuple[int, int, int, list[int]]]:
+        """The taps of a row by the phase they read: (phase, first column, columns from one to the next, taps)."""
+        stride, dilation = self.window.strides[1], self.window.dilations[1]
+        found: dict[int, list[int]] = {}
+        for j in range(self.window.size[1]):
+            found.setdefault(j * dilation % stride, []).append(j)
+        columns = {p: [j * dilation // stride for j in taps] for p, taps in found.items()}
+        return [(p, columns[p][0], columns[p][1] - columns[p][0] if len(taps) > 1 else 0, taps)
+                for p, taps in found.items()]
+
+    def weights(self, w: Array) -> list[Array]:
+        """Weights [kh * kw, channels] repeated along a tile: [kh, taps, tile * channels] of each phase."""
+        kh, kw = self.window.size
+        tiled = np.tile(w.reshape(-1, self.channels), (1, self.tile)).reshape(kh, kw, -1)
+        return [np.ascontiguousarray(tiled[:, taps]) for _, _, _, taps in self.phases]
 
     def deal(self, to: Array, image: Array, fill: float) -> None:
         """Copy one image [h, w, channels] into `to` (`shape`), the border set to `fill`."""
@@ -131,26 +145,27 @@ class Taps:
             np.copyto(part[top:top + h, at:at + count], image[:, first:first + count * stride:stride], casting="unsafe")
 
     def views(self, dealt: Array, start: int, rows: int) -> list[Array]:
-        """What each tap reads for output rows [start, start + rows): [rows, tiles, tile * channels]."""
+        """What taps read for output rows [start, start + rows): [kh, taps, rows, tiles, tile * channels] of a phase."""
         g, item = self.window, dealt.itemsize
-        stride, height, width, c = self.shape
+        _, height, width, c = self.shape
+        line = width * c * item
         found: list[Array] = []
-        for i in range(g.size[0]):
-            for j in range(g.size[1]):
-                phase, column = (j * g.dilations[1]) % stride, (j * g.dilations[1]) // stride
-                row = start * g.strides[0] + i * g.dilations[0]
-                offset = ((phase * height + row) * width + column) * c
-                found.append(np.ndarray(
-                    (rows, g.out[1] // self.tile, self.tile * c), dealt.dtype, dealt, offset * item,
-                    (g.strides[0] * width * c * item, self.tile * c * item, item)))
+        for phase, column, step, taps in self.phases:
+            offset = (phase * height + start * g.strides[0]) * line + column * c * item
+            found.append(np.ndarray(
+                (g.size[0], len(taps), rows, g.out[1] // self.tile, self.tile * c), dealt.dtype, dealt, offset,
+                (g.dilations[0] * line, step * c * item, g.strides[0] * line, self.tile * c * item, item)))
         return found
 
+    def each(self, dealt: Array, start: int, rows: int) -> list[Array]:
+        """The same tap by tap: [rows, columns, channels]."""
+        return [tap.reshape(rows, -1, self.channels) for view in self.views(dealt, start, rows)
+                for row in view for tap in row]
 
-def accumulate(acc: Array, views: list[Array], weights: Array, product: Array) -> None:
-    """acc = sum over taps of view * weights; `product` holds one tap's products."""
-    np.multiply(views[0], weights[0], out=acc)
+
+def accumulate(acc: Array, views: list[Array], weights: list[Array], product: Array) -> None:
+    """acc = sum over taps of view * weights; `product` holds a phase's sums."""
+    np.einsum("ijrtn,ijn->rtn", views[0], weights[0], out=acc)
     for view, w in zip(views[1:], weights[1:], strict=True):
-        np.multiply(view, w, out=product)
+        np.einsum("ijrtn,ijn->rtn", view, w, out=product)
         np.add(acc, product, out=acc)
-
-

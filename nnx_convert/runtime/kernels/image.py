@@ -71,7 +71,7 @@ def pooled(site: Site, g: Window, pool: Pool) -> Run:
                 if few:
                     pool.ufunc.reduce(windows_of(held, g), axis=(2, 3), out=part, dtype=pool.sums)
                 else:
-                    folded(pool.ufunc, [v.reshape(part.shape) for v in taps.views(held, at, len(to))], part)
+                    folded(pool.ufunc, taps.each(held, at, len(to)), part)
                 pool.finish(part, cells[at:at + band], to)
     return run
 
@@ -162,7 +162,7 @@ def DEPTH_TO_SPACE(site: Site, x: Tensor, block: int, nchw: bool) -> Run:
 
         def run(out: Array, x: Array) -> None:
             cells = x.reshape(n, h, w, block, block, c // (block * block))
-            np.copyto(out.reshape(n, h, block, w, block, -1), cells.transpose(0, 1, 3, 2, 4, 5))
+            np.copyto(out.reshape(n, h, block, w, block, c // (block * block)), cells.transpose(0, 1, 3, 2, 4, 5))
         return run
     return nhwc(site, x, nchw, make)
 
