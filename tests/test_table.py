@@ -59,7 +59,7 @@ LIMITS = {
     "act is 0 on TENSOR_INT32", "b has zero point 0 and scale x.scale * w.scale (0 where w is per-channel)",
     "the output scale exceeds x.scale * y.scale", "x has rank 1 to 4",
     "y has rank 1 to 4", "bi, bf, bc and bo have zero point 0 and scale x.scale * wi.scale",
-    "the scale of c is a power of two (to 0.1 %), 2 ** -9 at most"}
+    "the scale of c is a power of two (to 0.1 %), 2 ** -9 at most", "weight is there when dense only"}
 
 
 def test_limits_are_known_by_name() -> None:

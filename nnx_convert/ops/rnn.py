@@ -316,8 +316,8 @@ ProjectedType = Annotated[Tensor, takes(*FLOAT, I32, Q8)]
 @op(FLOAT, Rule("type is 1 sparse (old), 2 dense or 3 sparse", lambda type: 1 <= type <= 3),
     Rule("type is not 3", lambda type: type != 3, until=29),
     Rule("hash has at most 32 bits a row", lambda hash: hash.shape[1] <= 32),
-    Rule("weight is there when dense only, one element per row of x", lambda x, weight, type:
-         given(weight) == (type == 2) and (type != 2 or weight.shape[0] == x.shape[0])))
+    Rule("weight is there when dense only", lambda weight, type: given(weight) == (type == 2), limit=True),
+    Rule("weight has one element per row of x", lambda x, weight: not given(weight) or weight.shape[0] == x.shape[0]))
 def LSH_PROJECTION(hash: T2, x: ProjectedType, weight: T1 | None, type: Int) -> Ints:
     """Bits: the signs of the weighted sum of Fingerprint64(seed, row); sparse packs them by hash row."""
     rows, bits = hash.shape

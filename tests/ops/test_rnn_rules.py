@@ -123,7 +123,7 @@ BAD: list[tuple[OpDef, dict[str, Any], dict[str, Any], str]] = [
     (rnn.LSH_PROJECTION, LSH, {"weight": None}, "weight is there"),
     (rnn.LSH_PROJECTION, LSH, {"type": 1}, "weight is there"),
     (rnn.LSH_PROJECTION, LSH, {"type": 4}, "type is 1"), (rnn.LSH_PROJECTION, LSH, {"hash": real(1, 33)}, "32 bits"),
-    (rnn.LSH_PROJECTION, LSH, {"weight": real(4)}, "weight is there")]
+    (rnn.LSH_PROJECTION, LSH, {"weight": real(4)}, "one element per row")]
 
 
 def name(value: Any) -> str:

@@ -1,6 +1,8 @@
 """The importers' cases of operators that NNAPI has no operation for, or not for computed arguments."""
 from __future__ import annotations
 
+import numpy as np
+
 from .cases import B, STRIDES, F, G, I, L, X, f32, i32, same, scalar, weights
 from .one_operator import Case, T, const, q8
 
@@ -21,6 +23,7 @@ def boxes(version: int, most: int, iou: float, least: float, *sigma: float) -> C
 
 
 MATH = [
+    same("ATAN2", "ATAN2", F, 2),
     same("SIGN"), same("SIGN", x=I), *(same(n, n, x, 2) for n in ("BITWISE_XOR", "RIGHT_SHIFT")
                                        for x in (I, T("int8", (2, 3)), T("uint8", (2, 3)), T("int16", (2, 3)))),
     Case("RIGHT_SHIFT", [I, const([0, 1, 31, 40])], [I], "RIGHT_SHIFT"),
@@ -86,6 +89,13 @@ ARRAYS = [
          "Conv2DOptions", STRIDES | {"DilationHFactor": 2, "DilationWFactor": 2}, {"dw": 2, "dh": 2}),
     boxes(4, 6, 0.5, 0.0), boxes(4, 2, 0.5, 0.0), boxes(4, 6, 0.5, 0.55), boxes(4, 6, 1.0, 0.0),
     boxes(5, 6, 0.5, 0.0, 0.0), boxes(5, 6, 1.0, 0.0, 0.5), boxes(5, 6, 0.9, 0.3, 0.7),
+    *(Case("LSH_PROJECTION", [const(np.sin(np.arange(6)).reshape(2, 3), "float32"), T("int32", (4, 2)), *weight],
+           [i32(n)], "LSH_PROJECTION", "LSHProjectionOptions", {"Type": t}, {"type": found})
+      for t, found, n in ((1, 3, 2), (2, 2, 6)) for weight in ([], [weights(4)])),
+    Case("WHERE", [B], [T("int64", (1, 2), signature=(-1, 2))], "NON_ZERO"),
+    Case("RFFT2D", [T("float32", (2, 4, 8)), const([4, 8])], [T("complex64", (2, 4, 5))], "RFFT"),
+    Case("RFFT2D", [T("float32", (4, 8)), const([2, 4])], [T("complex64", (2, 3))], "RFFT"),
+    *(Case("SEGMENT_SUM", [x, const([0, 1])], [T(x.dtype, (2, 3, 4))], "SEGMENT_SUM") for x in (F, I)),
     Case("HASHTABLE_LOOKUP", [const([5, 9, 1]), const([1, 5, 7]), ROWS], [f32(3, 2), T("uint8", (3,))],
          "HASHTABLE_LOOKUP"),
 ]

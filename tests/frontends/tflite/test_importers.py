@@ -124,8 +124,13 @@ def test_a_grid_that_is_none_is_refused(named: dict[str, Any], says: str) -> Non
         load(write(case))
 
 
-def composites(depth: int, each: int) -> bytes:
+COMPOSITE = "STABLEHLO_COMPOSITE", "StableHLOCompositeOptions", "DecompositionSubgraphIndex"
+CALL = "CALL", "CallOptions", "Subgraph"
+
+
+def composites(depth: int, each: int, by: tuple[str, str, str] = COMPOSITE) -> bytes:
     """Subgraphs that each stand for the next `each` times, one after the other; the last is a RELU."""
+    name, options, index = by
     w = TFLiteWriter()
     for level in range(depth + 1):
         if level:
@@ -133,17 +138,17 @@ def composites(depth: int, each: int) -> bytes:
         tensors = [w.tensor(f"t{i}", "float32", (2,)) for i in range(each + 1)]
         for x, y in itertools.pairwise(tensors):
             if level < depth:
-                w.op("STABLEHLO_COMPOSITE", [x], [y], "StableHLOCompositeOptions",
-                {"DecompositionSubgraphIndex": level + 1})
+                w.op(name, [x], [y], options, {index: level + 1})
             else:
                 w.op("RELU", [x], [y])
         w.ends([tensors[0]], [tensors[-1]])
     return w.finish([0], [each])
 
 
+@pytest.mark.parametrize("by", [COMPOSITE, CALL], ids=lambda by: by[0])
 @pytest.mark.parametrize(("depth", "each"), [(1, 1), (1, 3), (3, 2)])
-def test_a_composite_is_what_it_is_made_of(depth: int, each: int) -> None:
-    graph = load(composites(depth, each))
+def test_a_composite_is_what_it_is_made_of(depth: int, each: int, by: tuple[str, str, str]) -> None:
+    graph = load(composites(depth, each, by))
     assert [n.op.name for n in graph.nodes] == ["RELU"] * each ** (depth + 1)
     assert graph.outputs[0].name == f"t{each}" and len({v for n in graph.nodes for v in n.outputs}) == len(graph.nodes)
 
