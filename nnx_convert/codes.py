@@ -38,6 +38,7 @@ class OperandCode(IntEnum):
     TENSOR_INT16 = 0x1_0002
     TENSOR_UINT32 = 0x1_0003
     TENSOR_COMPLEX64 = 0x1_0004
+    TENSOR_UINT64 = 0x1_0005
 
     @property
     def group(self) -> str:
@@ -63,7 +64,8 @@ def _dtypes() -> dict[OperandCode, np.dtype[Any]]:
         "TENSOR_FLOAT16": "f2", "TENSOR_INT32": "i4", "TENSOR_BOOL8": "?", "TENSOR_QUANT8_ASYMM": "u1",
         "TENSOR_QUANT8_ASYMM_SIGNED": "i1", "TENSOR_QUANT8_SYMM": "i1", "TENSOR_QUANT8_SYMM_PER_CHANNEL": "i1",
         "TENSOR_QUANT16_ASYMM": "u2", "TENSOR_QUANT16_SYMM": "i2", "TENSOR_INT64": "i8", "TENSOR_FLOAT64": "f8",
-        "TENSOR_INT16": "i2", "TENSOR_UINT32": "u4", "TENSOR_COMPLEX64": "c8"}.items()}
+        "TENSOR_INT16": "i2", "TENSOR_UINT32": "u4", "TENSOR_COMPLEX64": "c8",
+        "TENSOR_UINT64": "u8"}.items()}
 
 
 
