@@ -21,14 +21,20 @@ HYBRID = Rules("hybrid")
            h.HYBRID_MATMUL, h.HYBRID_SVDF)
 def on_floats(g: Rewriter, node: Node) -> Result:
     """The operation on dequantised weights, where the target wants that; else a line in the report."""
-    if g.target.hybrid == "exact":
-        g.trace.append(Event("to_host", node.at, node.op.name, True, EXACT))
+    if stays(g, node):
         return None
     g.why = FLOAT
     args = {name: real(g, v) for name, v in node.args.items() if name != "asymmetric"}
     if "b" in args and args["b"] is None and node.op is not h.HYBRID_SVDF:
         args["b"] = g.build.full((node.outputs[0].shape[-1],), 0, node.args["x"].tensor)
     return NEAR[node.op.name](g, args)
+
+
+def stays(g: Rewriter, node: Node) -> bool:
+    """Whether the target wants the exact answer: the node is the host's then, with a line in the report."""
+    if g.target.hybrid == "exact":
+        g.trace.append(Event("to_host", node.at, node.op.name, True, EXACT))
+    return g.target.hybrid == "exact"
 
 
 def real(g: Rewriter, v: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ..graph import Build, Graph, Value
 from ..ops.shape import RESHAPE
 from ..target import Target
-from . import compose, quantized, sums  # noqa: F401  (they register their rules)
+from . import compose, quantized, recurrent, sums  # noqa: F401  (they register their rules)
 from .densify import densifying
 from .expand import EXPAND
 from .fold import folding

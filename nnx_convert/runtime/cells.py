@@ -14,8 +14,11 @@ import numpy as np
 
 from ..types import Shape, Tensor
 from .fixedpoint import f32
+from .hybrid import Matrix
 from .kernel import Array, Site
 
+#: A matrix to multiply by: plain, or in int8.
+Weights = Array | Matrix
 #: Added to the variance that a gate is normalised by.
 EPSILON = 1e-8
 
@@ -100,6 +103,14 @@ def columns(parts: Sequence[Array | None], dtype: Any) -> Array:
     return np.concatenate([np.asarray(p, dtype) for p in parts if p is not None]).T
 
 
+def multiply(x: Array, w: Weights, out: Array) -> None:
+    """out = x @ w; weights on a grid bring x to int8 first."""
+    if isinstance(w, Matrix):
+        np.copyto(out, w.times(x))
+    else:
+        np.matmul(x, w, out=out)
+
+
 def optional(a: Array | None, dtype: Any) -> Array | None:
     """The array in the type to compute in, if there is one."""
     return None if a is None else np.asarray(a, dtype)
@@ -127,12 +138,12 @@ class Gate(NamedTuple):
 class LstmWeights(NamedTuple):
     """An LSTM's weights as its steps use them; columns are the gates (i) f c o, `units` of each."""
 
-    w: Array                     # [inputs, gates * units]
-    r: Array                     # [width, gates * units]
+    w: Weights                   # [inputs, gates * units]
+    r: Weights                   # [width, gates * units]
     aux: Array | None
     b: Array | None
     gates: tuple[Gate, ...]      # i f c o, or f c o
-    wp: Array | None             # [units, width]
+    wp: Weights | None           # [units, width]
     bp: Array | None
 
     @classmethod
@@ -190,7 +201,7 @@ class Lstm:
         """
         k = self.weights or LstmWeights.of(*records, self.dtype)
         products, gates, c, hidden, h = buffers
-        np.matmul(self.span.rows(x).astype(self.dtype, copy=False), k.w, out=products)
+        multiply(self.span.rows(x).astype(self.dtype, copy=False), k.w, products)
         if k.aux is not None and aux is not None:
             products += self.span.rows(aux).astype(self.dtype, copy=False) @ k.aux
         if k.b is not None:
@@ -198,7 +209,7 @@ class Lstm:
         h[...], c[...] = states
         steps = self.span.steps(products)
         for t in self.span.order(backward):
-            np.matmul(h, k.r, out=gates)
+            multiply(h, k.r, gates)
             gates += steps[t]
             self.step(k, gates, c, hidden, h)
             if out is not None:
@@ -231,7 +242,7 @@ class Lstm:
         if k.wp is None:
             np.copyto(h, hidden)
             return
-        np.matmul(hidden, k.wp, out=h)
+        multiply(hidden, k.wp, h)
         if k.bp is not None:
             h += k.bp
         if self.proj_clip > 0:
@@ -255,18 +266,19 @@ class Rnn:
         for rows in (self.span.time * self.span.batch, self.span.batch, self.span.batch):
             site.scratch((rows, self.units), self.dtype)
 
-    def run(self, inputs: Sequence[tuple[Array, Array]], r: Array, b: Array, h: Array, out: Array,
+    def run(self, inputs: Sequence[tuple[Array, Weights]], r: Weights, b: Array, h: Array, out: Array,
             buffers: Sequence[Array], backward: bool = False) -> Array:
         """A pass over pairs of a sequence and its weights: writes `out` [time, batch, units]; the state after."""
         products, sums, state = buffers
         products[...] = b
         for x, w in inputs:
-            products += self.span.rows(x).astype(self.dtype, copy=False) @ w.T.astype(self.dtype, copy=False)
-        recurrent = r.T.astype(self.dtype, copy=False)
+            rows = self.span.rows(x).astype(self.dtype, copy=False)
+            products += w.times(rows) if isinstance(w, Matrix) else rows @ w.T.astype(self.dtype, copy=False)
+        recurrent = r if isinstance(r, Matrix) else r.T.astype(self.dtype, copy=False)
         act, steps = ACTIVATIONS[self.act], self.span.steps(products)
         state[...] = h
         for t in self.span.order(backward):
-            np.matmul(state, recurrent, out=sums)
+            multiply(state, recurrent, sums)
             np.add(sums, steps[t], out=state)
             act(state)
             out[t] = state

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..types import Tensor
-from .fixedpoint import Array, away, f32, scales
+from .fixedpoint import Array, away, f32, grid, scales
+from .products import constant
 
 EXACT_F32 = 1 << 24
 #: The largest distance of an int8 from its zero point.
@@ -58,6 +59,11 @@ def exactly(weights: Array) -> Array:
     """Weights [k, n] in the float type that sums their products with int8 exactly."""
     reach = SPAN * int(np.abs(weights.astype(np.int64)).sum(0).max(initial=0))
     return np.asarray(weights, f32 if reach < EXACT_F32 else np.float64)
+
+
+def centred(w: Tensor) -> Array:
+    """Constant weights less their zero point; raises `NeedsValue` where they are computed."""
+    return np.asarray(constant(w).astype(np.int16) - np.int16(grid(w)[1]))
 
 
 def of_channels(w: Tensor, count: int) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from litert_cases import CASES
 from one_operator import Case, write
+from recurrent_cases import FILES
 
 from nnx_convert import CompiledModel, convert
 
@@ -49,3 +50,17 @@ def test_an_operator_gives_what_litert_gives(name: str) -> None:
         file, values = write(case), drawn(case, seed)
         for got, want in zip(CompiledModel(convert(file)).run(values), expected(file, [values])[0], strict=True):
             np.testing.assert_array_equal(got, want, err_msg=f"{name} {seed}")
+
+
+@pytest.mark.parametrize("name", FILES if INSTALLED else [])
+def test_a_recurrent_operator_gives_what_litert_gives(name: str) -> None:
+    make, tolerance = FILES[name]
+    for seed in range(6):
+        file, r = make(seed), np.random.default_rng(seed)
+        model = CompiledModel(convert(file))
+        shape, dtype = model.inputs[0].shape or (), model.inputs[0].dtype
+        runs = [[(r.normal(size=shape) if dtype.kind == "f" else r.integers(-128, 128, shape)).astype(dtype)]
+                for _ in range(3)]
+        for n, (values, want) in enumerate(zip(runs, expected(file, runs), strict=True)):
+            for got, one in zip(model.run(values), want, strict=True):
+                np.testing.assert_allclose(got, one, rtol=0, atol=tolerance, err_msg=f"{name} {seed} {n}")

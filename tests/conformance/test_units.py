@@ -23,8 +23,7 @@ RECORDED = {"litert_unit": 81, "tflm_unit": 86}
 EXCEPTIONS = {
     "2_subgraphs": "no outputs", "2_subgraphs_dont_delegate_name": "no outputs",
     "add_quantized_int8": "the file says TENSOR_FLOAT32",
-    "string": "STRING", "string_input_model": "STRING", "string_input_model_with_signature": "STRING",
-    "unidirectional_sequence_lstm_quantized": "need grids"}
+    "string": "STRING", "string_input_model": "STRING", "string_input_model_with_signature": "STRING"}
 
 
 @dataclass(frozen=True)

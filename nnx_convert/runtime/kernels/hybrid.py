@@ -9,16 +9,11 @@ from ...ops.conv import scatter_pads
 from ...types import F32, F64, QPC, Tensor
 from ..cells import ACTIVATIONS
 from ..fixedpoint import f32, grid
-from ..hybrid import Matrix, exactly, of_channels, of_rows, quantized
+from ..hybrid import Matrix, centred, exactly, of_channels, of_rows, quantized
 from ..kernel import Array, Run, Site, kernel
 from ..products import BOUNDS, Products, constant
 from ..windows import Window
 from .conv import gathered, tapped
-
-
-def centred(w: Tensor) -> Array:
-    """Constant weights less their zero point."""
-    return constant(w).astype(np.int16) - np.int16(grid(w)[1])
 
 
 @kernel(h.HYBRID_FULLY_CONNECTED)

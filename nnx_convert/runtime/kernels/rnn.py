@@ -149,7 +149,7 @@ def integers(span: Span, x: Tensor, cell: rnn.Cell, norm: rnn.Norm | rnn.LateNor
     return IntLstm(span, x, cell, norm, h, c, grids, cell_clip, proj_clip, rows)
 
 
-def floats(site: Site, lstm: Lstm, names: Sequence[str], time_major: bool) -> Run:
+def floats(site: Site, lstm: Lstm, names: Sequence[str], time_major: bool, backward: bool = False) -> Run:
     """The run of one direction whose outputs have these names; arguments are x, cell, h, c, norm."""
     lstm.ask(site)
     count = len(site.outs)
@@ -157,7 +157,8 @@ def floats(site: Site, lstm: Lstm, names: Sequence[str], time_major: bool) -> Ru
     def run(*arrays: Any) -> None:
         outs = dict(zip(names, arrays[:count], strict=False))
         x, cell, h, c, norm, *buffers = arrays[count:]
-        h_out, c_out = lstm.run(x, None, (cell, norm, None), (h, c), sequence(outs["out"], time_major), buffers)
+        out = sequence(outs["out"], time_major)
+        h_out, c_out = lstm.run(x, None, (cell, norm, None), (h, c), out, buffers, backward)
         finish(outs, h_out, c_out)
     return run
 
