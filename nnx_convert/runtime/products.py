@@ -95,19 +95,20 @@ def _floats(site: Site, matrix: Array, bias: Array | None, act: int) -> Products
 
 def _integers(site: Site, x: Tensor, w: Tensor, matrix: Array, bias: Array | None, act: int, exact: str,
               centred: bool) -> Products:
-    ints = matrix.astype(np.int64) - grid(w)[1]
+    weights = matrix.astype(f32) - f32(grid(w)[1])
     zero, (low, high) = grid(x)[1], limits(x)
     shift = 0 if centred else zero
     span = max(high - zero, zero - low)                    # of |x| less its zero point
-    reach = np.abs(ints).sum(0)
+    reach, total = (v.sum(0, dtype=np.float64).astype(np.int64) for v in (np.abs(weights), weights))
     added = np.zeros(matrix.shape[1], np.int64) if bias is None else bias.astype(np.int64)
-    bound = int((reach * span + np.abs(added)).max(initial=1))
     stored = span if centred else max(-low, high)
-    work = np.float32 if stored * int(reach.max(initial=0)) < EXACT_F32 else np.float64
+    if stored * int(reach.max(initial=0)) >= EXACT_F32:
+        weights = weights.astype(np.float64)
     wide = exact == "wide" or (x.type.dtype.itemsize == 2 and bias is not None and bias.dtype == np.int64)
     make = _rounded if exact == "float64" else _wide if wide else _requantized
-    finish, buffer = make(site.out, _multiplier(site, x, w, matrix.shape[1]), added - shift * ints.sum(0), bound, act)
-    return Products(ints.astype(work), float(zero), finish, False, buffer)
+    real, bound = _multiplier(site, x, w, matrix.shape[1]), reach * span + np.abs(added)
+    finish, buffer = make(site.out, real, added - shift * total, bound, act)
+    return Products(weights, float(zero), finish, False, buffer)
 
 
 def _multiplier(site: Site, x: Tensor, w: Tensor, count: int) -> list[float]:
@@ -118,7 +119,7 @@ def _multiplier(site: Site, x: Tensor, w: Tensor, count: int) -> list[float]:
     return [float(sx) * float(s) / so for s in scales(w, count)]
 
 
-def _requantized(out: Tensor, real: Sequence[float], added: Array, bound: int, act: int) -> Finish:
+def _requantized(out: Tensor, real: Sequence[float], added: Array, bound: Array, act: int) -> Finish:
     """Two roundings in fixed point (`MultiplyByQuantizedMultiplier`)."""
     low, high = activation_range(act, out)
     zero = 0 if out.type.dtype.itemsize == 2 else grid(out)[1]
@@ -126,7 +127,7 @@ def _requantized(out: Tensor, real: Sequence[float], added: Array, bound: int, a
     return made.apply, made.scratch
 
 
-def _wide(out: Tensor, real: Sequence[float], added: Array, bound: int, act: int) -> Finish:
+def _wide(out: Tensor, real: Sequence[float], added: Array, bound: Array, act: int) -> Finish:
     """Of 64-bit sums of int16 products: the multiplier cut to 15 bits, one rounding."""
     low, high = activation_range(act, out)
     m, s = multipliers(real)
@@ -136,17 +137,17 @@ def _wide(out: Tensor, real: Sequence[float], added: Array, bound: int, act: int
     return finish, None
 
 
-def _rounded(out: Tensor, real: Sequence[float], added: Array, bound: int, act: int) -> Finish:
+def _rounded(out: Tensor, real: Sequence[float], added: Array, bound: Array, act: int) -> Finish:
     """FULLY_CONNECTED's: a float64 product rounded to the nearest, halves away from zero."""
     low, high = activation_range(act, out)
-    factor, zero = np.array(real), grid(out)[1]
+    factor, zero, most = np.array(real), grid(out)[1], int(bound.max(initial=1))
 
     def finish(sums: Array, to: Array, _work: Array | None) -> None:
         total = sums.astype(np.float64) + added
-        if bound >= 1 << 31:
+        if most >= 1 << 31:
             total = wrap32(total).astype(np.float64)
         rounded = away(total * factor)
-        if bound * float(factor.max(initial=0.0)) >= 1 << 31:
+        if most * float(factor.max(initial=0.0)) >= 1 << 31:
             rounded = to_int32(rounded)
         np.copyto(to, np.clip(rounded + zero, low, high), casting="unsafe")
     return finish, None

@@ -45,7 +45,7 @@ class Requantizer:
             return np.tile(a, tile)
         self.width = self.channels * tile
         self._way: Callable[[Array, Array, Array, slice], None]
-        if limit.max() << int(left.max()) >= 1 << 31:
+        if np.ldexp(limit.astype(np.float64), left).max() >= 1 << 31:
             self._way = self._plainly
             self._bias, self._m, self._shift = tiled(b), tiled(m), tiled(s)
         elif self._fits(b, m, s, limit):
