@@ -19,9 +19,8 @@ def folding(evaluate: Evaluate) -> Rules:
     def fold(g: Rewriter, node: Node) -> Result:
         values = node.inputs
         # DENSIFY is there by choice, to keep weights small.
-        if node.op is DENSIFY or not node.op.pure or not values or node.graphs:
-            return None
-        if any(v.tensor.data is None for v in values):
+        computable = node.op.pure and values and not node.graphs
+        if node.op is DENSIFY or not computable or any(v.tensor.data is None for v in values):
             return None
         dims = [v.tensor.dims for v in node.outputs]
         if not all(d is not None and all(map(known, d)) for d in dims):

@@ -110,7 +110,10 @@ class _Shift:
         form = twin.forms[old.op.forms.index(old.form)]
         new = old.mapped(self.as_signed)
         self.build.nodes.append(replace(new, op=twin, form=form))
-        self.signed.update((v, v) for v in old.outputs if v.type == Q8S)
+        for v in old.outputs:
+            self.values.pop(v, None)             # of an attempt
+            if v.type == Q8S:
+                self.signed[v] = v
         if not old.op.host:
             self.say("to_host", old, f"on signed bytes: {WHY.get(plain(old.op).name, STAYS)}")
 
