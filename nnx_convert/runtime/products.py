@@ -106,15 +106,19 @@ def _integers(site: Site, x: Tensor, w: Tensor, matrix: Array, bias: Array | Non
         weights = weights.astype(np.float64)
     wide = exact == "wide" or (x.type.dtype.itemsize == 2 and bias is not None and bias.dtype == np.int64)
     make = _rounded if exact == "float64" else _wide if wide else _requantized
-    real, bound = _multiplier(site, x, w, matrix.shape[1]), reach * span + np.abs(added)
+    real, bound = _multiplier(site, x, w, matrix.shape[1], exact == "float64"), reach * span + np.abs(added)
     finish, buffer = make(site.out, real, added - shift * total, bound, act)
     return Products(weights, float(zero), finish, False, buffer)
 
 
-def _multiplier(site: Site, x: Tensor, w: Tensor, count: int) -> list[float]:
-    """Real multiplier of each channel; of uint8 by uint8, and of int16 by int16, the scales' product is a float32."""
+def _multiplier(site: Site, x: Tensor, w: Tensor, count: int, wide: bool) -> list[float]:
+    """Real multiplier of each channel.
+
+    Unless `wide`, the scales' product is a float32 where uint8 is multiplied by uint8, or int16 by int16.
+    """
     sx, so = grid(x)[0], float(grid(site.out)[0])
-    if x.type == Q8 and w.type == Q8 or w.type.dtype.itemsize == 2 and not isinstance(w.quant, ChannelQuant):
+    narrow = x.type == Q8 and w.type == Q8 or w.type.dtype.itemsize == 2 and not isinstance(w.quant, ChannelQuant)
+    if narrow and not wide:
         return [float(f32(sx * grid(w)[0])) / so] * count
     return [float(sx) * float(s) / so for s in scales(w, count)]
 

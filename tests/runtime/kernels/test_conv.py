@@ -165,6 +165,17 @@ def test_fully_connected_rounds_halves_away_from_zero() -> None:
     assert found.tolist() == [[1], [2], [-1], [-2]]
 
 
+@pytest.mark.parametrize("code", [Q8, Q8S], ids=lambda c: c.name)
+def test_fully_connected_multiplies_the_scales_in_float64(code: Any) -> None:
+    """1 * sx * sw is 0.49999996 steps of the output; as a float32 the scales' product would make it a half."""
+    zero = 128 if code is Q8 else 0
+    sx, sw = np.float32(0.05), np.float32(0.00312)
+    args = {"x": tensor([[zero + 1]], code, Quant(float(sx), zero)),
+            "w": tensor([[zero + 1]], code, Quant(float(sw), zero)), "b": tensor([0], I32), "act": 0}
+    (found,) = run_op(ops.FULLY_CONNECTED, args, Tensor(code, None, Quant(float(2 * sx * sw), zero)))
+    assert found.tolist() == [[zero]]
+
+
 @pytest.mark.parametrize("depth", [5, 700, 3000])
 def test_fully_connected_sums_are_exact_however_deep(depth: int) -> None:
     x, w = np.full((2, depth), -128), np.full((3, depth), 127)
