@@ -30,6 +30,7 @@ class Case:
     outputs: Sequence[tuple[str, tuple[int, ...]]]
     options: dict[str, Any]
     constants: Sequence[Array] = field(default_factory=list[Array])
+    prefix: str = "Signal"
 
     def model(self, options: bytes | None = None) -> bytes:
         """The file, with other options where they are given."""
@@ -37,7 +38,7 @@ class Case:
         ins = [w.tensor(f"x{i}", x.dtype.name, x.shape[1:]) for i, x in enumerate(self.inputs)]
         fixed = [w.tensor(f"c{i}", c.dtype.name, c.shape, c) for i, c in enumerate(self.constants)]
         outs = [w.tensor(f"y{i}", dtype, shape) for i, (dtype, shape) in enumerate(self.outputs)]
-        w.custom(f"Signal{self.op}", ins + fixed, outs, packed(self.options) if options is None else options)
+        w.custom(self.prefix + self.op, ins + fixed, outs, packed(self.options) if options is None else options)
         return w.finish(ins, outs)
 
 
