@@ -249,10 +249,8 @@ class Build:
         form, own = self._arguments(op, args, named)
         place = placed(op, form, own)
         inferred = op.infer(op.canonical(place), len(outs))
-        if form.key(place.own) not in op.types:            # no row for the type: only shapes follow
-            inferred = tuple(Tensor(t.type, t.dims) for t in inferred)
-        stem = f"{self.at.op or op.name}.{len(self.nodes)}"
-        made = [merge(op, t, outs[i] if i < len(outs) else None) for i, t in enumerate(inferred)]
+        stem, ruled = f"{self.at.op or op.name}.{len(self.nodes)}", form.key(place.own) in op.types
+        made = [merge(op, t, outs[i] if i < len(outs) else None, ruled) for i, t in enumerate(inferred)]
         values = tuple(Value(f"{stem}.{i}" if i else stem, t) for i, t in enumerate(made))
         self.nodes.append(Node(op, form, own, values, self.at))
         return values
@@ -308,10 +306,15 @@ class Build:
         return Graph(self.name, inputs, outputs, tuple(self.nodes), rim).verify()
 
 
-def merge(op: OpDef, inferred: Tensor, declared: Tensor | None) -> Tensor:
-    """What inference and the source together know of an output; `OpError` where they contradict."""
+def merge(op: OpDef, inferred: Tensor, declared: Tensor | None, ruled: bool = True) -> Tensor:
+    """What inference and the source together know of an output; `OpError` where they contradict.
+
+    Where the operation has no row for the type (not `ruled`), a grid that the source declares is not contradicted.
+    """
     if declared is None:
         return inferred
+    if not ruled and declared.quant:
+        inferred = replace(inferred, quant=None)
     if op.host and declared.type != inferred.type:         # the host takes any mixture of types
         inferred = Tensor(declared.type, inferred.dims, declared.quant)
     if not inferred.agrees(declared):

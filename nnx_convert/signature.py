@@ -150,9 +150,13 @@ class Param:
         return value is self.default or known(value) and value == self.default
 
     def operand(self, value: Any, key: Type | None, table: Levels) -> Any:
-        """The operand for an argument: a number gets the scalar type this parameter has beside the key."""
+        """The operand for an argument: a number gets the scalar type this parameter has beside the key.
+
+        Beside a key without a row it gets one that holds it, and the check says what is wrong.
+        """
         if isinstance(value, int | float | Unknown):
-            return Scalar(next(iter(self.kind.allowed(key, table))), value)
+            plain = Type.FLOAT32 if isinstance(value, float) else Type.INT32
+            return Scalar(next(iter(self.kind.allowed(key, table)), plain), value)
         return value
 
 

@@ -21,6 +21,8 @@ from .elementwise import both
 ALL = dict.fromkeys((*TENSORS, *HOST_TYPES), 27)
 ToAny = Annotated[Type, Kind(ALL, output="type")]
 AnyT = Annotated[Tensor, Kind(ALL)]
+#: The scalar beside tensors of a type, where it is an element of them.
+BESIDE = {t: {Type.FLOAT32 if t.dtype.kind in "fc" else Type.INT32: 27} for t in ALL}
 #: Composites in the order of their twins' numbers, which files hold: a new one goes to the end.
 COMPOSITES = (
     "LEAKY_RELU", "SQUARE", "CEIL", "COS", "ROUND", "RELU_0_TO_1", "SQUARED_DIFFERENCE", "FLOOR_DIV", "FLOOR_MOD",
@@ -31,6 +33,8 @@ COMPOSITES = (
 
 def _anything(p: Param, key: bool = False) -> Param:
     """The parameter, taking tensors of every type; `key` where its type still picks the row."""
+    if any(Type.INT32 in beside for beside in p.kind.by_key.values()) and p.kind.groups(ALL) <= {"int", "float", "bool"}:
+        return replace(p, kind=replace(p.kind, by_key=BESIDE | dict(p.kind.by_key)))
     if p.kind.output == "count" or "tensor" not in p.kind.groups(ALL):
         return p
     return replace(p, kind=Kind(ALL, is_key=key, output=p.kind.output), limits=())

@@ -112,7 +112,7 @@ def ONE_HOT_EX(site: Site, indices: Tensor, depth: int, on: float, off: float, a
     def run(out: Array, indices: Array, hot: Array) -> None:
         np.equal(np.expand_dims(indices, at), classes, out=hot)
         out.fill(off)
-        np.copyto(out, on, where=hot)
+        np.copyto(out, out.dtype.type(on), where=hot)
     return run
 
 
