@@ -18,7 +18,7 @@ def to_host(g: Rewriter, node: Node) -> Result:
     fault = g.fault(node)
     if not fault:
         return None
-    g.why = tried(g, node) or fault if node.op.code is None else fault
+    g.why = tried(g, node) or because(node) if node.op.code is None else fault
     return g.again(node, host_twin(node.op))
 
 

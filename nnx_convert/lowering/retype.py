@@ -16,12 +16,14 @@ from ..signature import Args
 from ..target import Target
 from ..types import F32, I32, Q8, Q8S, Quant, Tensor
 from .exact import plain
+from .host import because
 from .rewrite import Evaluate, Event, Pass
 from .signed import PRODUCTS, REWRITES, WHY, by_channels, neutral, same_products
 
 SIGNED_FROM = 30
 #: Arguments in raw units of a quantised x, which move with it.
 RAW: dict[str, Callable[[Args], Args]] = {shape.PAD_V2.name: lambda a: {"value": a["value"] + 128}}
+BACK = "what the host computed on signed bytes becomes unsigned"
 STAYS = "has no exact counterpart on unsigned bytes"
 
 
@@ -57,6 +59,8 @@ class _Shift:
         self.build.at = old.at
         if not any(v.type == Q8S for v in (*old.inputs, *old.outputs)):
             self.build.nodes.append(old.mapped(self.now))
+        elif weights_only(old):                  # signed weights of something that is no NNAPI operation yet
+            self.build.nodes.append(old.mapped(lambda v: v if isinstance(v, Value) and v.constant else self.now(v)))
         elif old.op is CAST:
             self.cast(old)
         elif neutral(old):
@@ -114,8 +118,7 @@ class _Shift:
             self.values.pop(v, None)             # of an attempt
             if v.type == Q8S:
                 self.signed[v] = v
-        if not old.op.host:
-            self.say("to_host", old, f"on signed bytes: {WHY.get(plain(old.op).name, STAYS)}")
+        self.say("to_host", old, because(old) if old.op.host else "on signed bytes: " + WHY.get(old.op.name, STAYS))
 
     def cast(self, old: Node) -> None:
         """CAST counts in plain integers: the shift is undone after it, or done after the fraction is cut off."""
@@ -140,6 +143,7 @@ class _Shift:
 
     def up(self, v: Value) -> Value:
         if v in self.signed:
+            self.trace.append(Event("to_host", self.build.at, REQUANTIZE.name, True, BACK))
             return self.across(self.signed[v], v.name, shifted(v.tensor))
         sparse = v.sparse and replace(v.sparse, data=_up(v.sparse.data), implicit=v.sparse.implicit + 128)
         return Value(v.name, shifted(v.tensor), sparse)
@@ -157,6 +161,12 @@ class _Shift:
         since = len(self.build.nodes)
         y = self.build(host_twin(REQUANTIZE), v, to=to.type, out=to)
         return self.build.rename(since, {y: (name, to)})[y]
+
+
+def weights_only(node: Node) -> bool:
+    """Whether only constants are on signed bytes, in what is no operation of NNAPI."""
+    return (node.op.code is None or node.op.host) and not neutral(node) and all(
+        v.constant or v.type != Q8S for v in (*node.inputs, *node.outputs))
 
 
 def shifted(t: Tensor) -> Tensor:
