@@ -15,13 +15,15 @@ from nnx_convert.lowering.pipeline import lower
 from nnx_convert.lowering.retype import unsigning
 from nnx_convert.lowering.rewrite import Event
 from nnx_convert.lowering.signed import NEUTRAL, ON_ONE_GRID, PRODUCTS, REWRITES, WHY, few_bits
+from nnx_convert.ops import control, elementwise as e, host, reduce as r, rnn
 from nnx_convert.runtime.compiled import CompiledModel
+from nnx_convert.schema import OpDef
 from nnx_convert.target import Target
-from nnx_convert.types import B8, F32, I32, Port, Rim, Tensor
+from nnx_convert.types import B8, F32, I32, Q16S, Q8S, Port, Quant, Rim, Tensor
 
 #: Floats around which casting and quantising turn. Beyond an int32 TFLite's quantising has no definition.
 EDGES = (-128.5, -1.5, -0.9999999, -1e-9, 1e-9, 0.025, 0.5, 0.9999999, 1.5, 126.99999, 127.5, 1e7)
-#: They hold graphs; `test_passes` runs them.
+#: They hold graphs, and have tests of their own.
 OF_GRAPHS = {"IF", "WHILE"}
 OLD = [Target(27, False, False), Target(28, False, False), Target(29, False, False), Target(29, True, False)]
 Array = np.ndarray[Any, Any]
@@ -92,6 +94,65 @@ def test_what_is_not_the_same_is_rewritten_or_stays(name: str, target: Target) -
         assert any(n.op.host for n in legal.nodes) != rewritten, [str(ev) for ev in trace]
         assert any(ev.did and ev.rule in ("unsigned", "to_host") and ev.why for ev in trace) or "cast" in name
     inputs = numbers(graph)
+    same(run(legal, inputs), run(graph, inputs))
+
+
+def branch(op: OpDef) -> Graph:
+    """A graph of one operation on one signed value, which is the same grid after it."""
+    g, x = Build("branch"), Value("x", OUT)
+    y = g(op, x, x, act=0, out=OUT) if op is e.ADD else g(op, x, out=OUT)
+    return g.finish((x,), (y,), Rim())
+
+
+OUT = Tensor(Q8S, (1, 4, 4, 2), Quant(0.05, -3))
+
+
+@pytest.mark.parametrize("picked", [True, False])
+def test_branches_are_unsigned_like_what_is_around_them(picked: bool) -> None:
+    g, x = Build("g"), Value("x", OUT)
+    y = g(control.IF, g.const([picked], B8), branch(e.ADD), branch(e.RELU6), args=(x,))
+    port = Port("x", "int8", OUT.shape, OUT.quant)
+    graph = g.finish((x,), (y,), Rim((port,), (port,)))
+    legal, _ = lower(graph, OLD[2], evaluate)
+    assert not any(v.type == Q8S for n in legal.walk() for v in (*n.inputs, *n.outputs))
+    inputs = numbers(graph)
+    same(run(legal, inputs), run(graph, inputs))
+
+
+def test_loops_are_unsigned_like_what_is_around_them() -> None:
+    """x = x + x while its largest element is below a bound."""
+    g, v = Build("cond"), Value("v", OUT)
+    largest = g(r.REDUCE_MAX, v, (0, 1, 2, 3), keep=False)
+    below = g.finish((v,), (g(e.LESS, largest, g.const([60], Q8S, OUT)),), Rim())
+    g, x = Build("g"), Value("x", OUT)
+    y = g(control.WHILE, below, branch(e.ADD), values=(x,), count=1)
+    port = Port("x", "int8", OUT.shape, OUT.quant)
+    graph = g.finish((x,), (y,), Rim((port,), (port,)))
+    legal, _ = lower(graph, OLD[2], evaluate)
+    assert not any(v.type == Q8S for n in legal.walk() for v in (*n.inputs, *n.outputs))
+    inputs = [np.arange(-16, 16, dtype=np.int8).reshape(OUT.shape)]
+    wanted = run(graph, inputs)
+    assert wanted[0].max() >= 60
+    same(run(legal, inputs), wanted)
+
+
+def test_integer_recurrence_stays_signed_and_says_so() -> None:
+    """SVDF has no kernel for unsigned bytes: weights stay as they are, what goes in and comes out is moved."""
+    rng = np.random.default_rng(3)
+    g, x = Build("g"), Value("x", Tensor(Q8S, (1, 4), Quant(0.05, -3)))
+    w = g.const(rng.integers(-127, 128, (6, 4)), Q8S, Tensor(Q8S, None, Quant(0.01)))
+    wt = g.const(rng.integers(-999, 999, (6, 5)), Q16S, Tensor(Q16S, None, Quant(0.001)))
+    b = g.const(rng.integers(-99, 99, 3), I32, Tensor(I32, None, Quant(0.00001)))
+    state = Value("state", Tensor(Q16S, (1, 30), Quant(0.01)))
+    state_, y = g.add(host.host_twin(rnn.SVDF), x, w, wt, b, state, rank=2, act=0,
+                      outs=(state.tensor, Tensor(Q8S, (1, 3), Quant(0.02, 4))))
+    graph = g.finish((x, state), (y, state_), Rim(
+        (Port("x", "int8", x.shape, x.tensor.quant), Port("state", "int16", state.shape, state.tensor.quant)),
+        (Port("y", "int8", y.shape, y.tensor.quant), Port("state", "int16", state.shape, state.tensor.quant))))
+    legal, trace = lower(graph, OLD[2], evaluate)
+    assert [n.op.name for n in legal.nodes] == ["host.REQUANTIZE", "host.SVDF", "host.REQUANTIZE"]
+    assert any("SVDF" in ev.why for ev in trace if ev.did)
+    inputs = [np.int8([[-128, -3, 50, 127]]), rng.integers(-999, 999, (1, 30)).astype(np.int16)]
     same(run(legal, inputs), run(graph, inputs))
 
 
