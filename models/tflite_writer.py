@@ -143,6 +143,8 @@ class TFLiteWriter:
         self._buffers: list[bytes | None] = [None]
         self._opcodes: dict[tuple[int, str | None, int], int] = {}
         self._subgraphs = [_Subgraph("main")]
+        self._entries: list[tuple[str, dict[str, int], dict[str, int], int]] = []
+        self._metadata: list[tuple[str, int]] = []
 
     def tensor(self, name: str | None, dtype: str, shape: Sequence[int] | None, data: Array | bytes | None = None, *,
                scale: float | Sequence[float] | None = None, zero: int | Sequence[int] | None = None, axis: int = 0,
@@ -203,6 +205,15 @@ class TFLiteWriter:
         """States the inputs and outputs of the current subgraph."""
         self._subgraphs[-1].inputs, self._subgraphs[-1].outputs = tuple(inputs), tuple(outputs)
 
+    def entry(self, name: str, inputs: dict[str, int], outputs: dict[str, int], subgraph: int = 0) -> None:
+        """Adds a signature: names for tensors of a subgraph."""
+        self._entries.append((name, inputs, outputs, subgraph))
+
+    def metadata(self, name: str, data: bytes) -> None:
+        """Adds a buffer that describes the file."""
+        self._buffers.append(data)
+        self._metadata.append((name, len(self._buffers) - 1))
+
     def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
         """The file, with the inputs and outputs of the first subgraph."""
         self._subgraphs[0].inputs, self._subgraphs[0].outputs = tuple(inputs), tuple(outputs)
@@ -212,6 +223,11 @@ class TFLiteWriter:
         fields = {"Version": 3, "OperatorCodes": _offsets(builder, [_write_opcode(builder, k) for k in self._opcodes]),
                   "Subgraphs": _offsets(builder, subgraphs), "Description": builder.CreateString(self._description),
                   "Buffers": _offsets(builder, buffers)}
+        if self._entries:
+            fields["SignatureDefs"] = _offsets(builder, [_write_entry(builder, *e) for e in self._entries])
+        if self._metadata:
+            fields["Metadata"] = _offsets(builder, [_table(builder, "Metadata", {
+                "Name": builder.CreateString(name), "Buffer": buffer}) for name, buffer in self._metadata])
         builder.Finish(_table(builder, "Model", fields), b"TFL3")
         return bytes(builder.Output())
 
@@ -274,6 +290,13 @@ def _write_buffer(builder: Any, data: bytes | None) -> int:
     builder.head = builder.Head() - len(data)
     builder.Bytes[builder.Head():builder.Head() + len(data)] = data
     return _table(builder, "Buffer", {"Data": builder.EndVector()})
+
+
+def _write_entry(builder: Any, name: str, inputs: dict[str, int], outputs: dict[str, int], subgraph: int) -> int:
+    named = [_offsets(builder, [_table(builder, "TensorMap", {"Name": builder.CreateString(n), "TensorIndex": i})
+                                for n, i in side.items()]) for side in (inputs, outputs)]
+    return _table(builder, "SignatureDef", {"Inputs": named[0], "Outputs": named[1], "SubgraphIndex": subgraph,
+                                            "SignatureKey": builder.CreateString(name)})
 
 
 def _write_opcode(builder: Any, key: tuple[int, str | None, int]) -> int:

@@ -17,7 +17,6 @@ TOLERANCE = 1e-4
 CANCELLING = {("pose_landmark_lite_fp16", 2): (4.5e-3, 0.015)}
 #: Models that cannot be decoded, and the operator that the error names.
 REFUSED = {"edge_fake_custom_op_double": "fake-op-double",
-           "lstm_ssd_traffic_uint8_postprocess": "TFLite_Detection_PostProcess",
            "posenet_353x481_customdecoder": "PosenetDecoderOp"}
 
 

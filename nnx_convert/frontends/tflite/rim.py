@@ -1,7 +1,7 @@
 """The main graph as its user sees it: ports with the file's names, NumPy types and shapes; sizes a user asks for."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from .tensors import DTYPES, declared
 
 
 def ports(record: records.Subgraph, inputs: Sequence[Value], outputs: Sequence[Value],
-          states: Sequence[State]) -> Rim:
+          states: Sequence[State], scalars: Container[Value]) -> Rim:
     """The ports of the main graph: the file's own, then the states, in and out."""
     kept = tuple(replace(port(s.tensor, declared(s.tensor).dims or (), {}), state=True, initial=s.initial)
                  for s in states)
@@ -28,7 +28,7 @@ def ports(record: records.Subgraph, inputs: Sequence[Value], outputs: Sequence[V
     outs: dict[str, Port] = {}
     for i, v in zip(record.outputs, outputs, strict=True):
         s, dims = record.tensor(i), v.tensor.dims
-        given = port(s, () if scalar(s, dims) else dims, outs)
+        given = port(s, () if v in scalars and scalar(s, dims) else dims, outs)
         outs[given.name] = given
     return Rim((*ins.values(), *kept), (*outs.values(), *kept))
 

@@ -43,6 +43,7 @@ def detections(g: Op, deltas: Value, scores: Value, anchors: Value) -> Values:
     count = g(convert.CAST, found[3], to=F32)
     if most > 1 and not regular:
         count = g(elementwise.DIV, count, g.const([most], F32), act=0)
+    g.ranked.add(count)
     return found[1], g(convert.CAST, found[2], to=F32), found[0], count
 
 
