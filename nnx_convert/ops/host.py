@@ -33,7 +33,8 @@ COMPOSITES = (
 
 def _anything(p: Param, key: bool = False) -> Param:
     """The parameter, taking tensors of every type; `key` where its type still picks the row."""
-    if any(Type.INT32 in beside for beside in p.kind.by_key.values()) and p.kind.groups(ALL) <= {"int", "float", "bool"}:
+    element = any(Type.INT32 in types for types in p.kind.by_key.values())
+    if element and p.kind.groups(ALL) <= {"int", "float", "bool"}:
         return replace(p, kind=replace(p.kind, by_key=BESIDE | dict(p.kind.by_key)))
     if p.kind.output == "count" or "tensor" not in p.kind.groups(ALL):
         return p

@@ -10,6 +10,7 @@ import pytest
 from litert_cases import CASES
 from one_operator import Case, write
 from recurrent_cases import FILES
+from wide_cases import CASES as WIDE
 
 from nnx_convert import CompiledModel, convert
 
@@ -44,9 +45,9 @@ def expected(file: bytes, runs: list[list[Array]]) -> list[list[Array]]:
     return found
 
 
-@pytest.mark.parametrize("name", CASES if INSTALLED else [])
+@pytest.mark.parametrize("name", CASES | WIDE if INSTALLED else [])
 def test_an_operator_gives_what_litert_gives(name: str) -> None:
-    for seed, case in enumerate(CASES[name]):
+    for seed, case in enumerate((CASES | WIDE)[name]):
         file, values = write(case), drawn(case, seed)
         for got, want in zip(CompiledModel(convert(file)).run(values), expected(file, [values])[0], strict=True):
             np.testing.assert_array_equal(got, want, err_msg=f"{name} {seed}")

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from ..fixedpoint import f32
 from ..kernel import Array, Run, Site, kernel
 from ..philox import fractions, normal, words
 from ..special import erfc
-from .elements import in_pieces, unary
+from .elements import called, in_pieces, unary
+from .elementwise import tabulated
 
 
 @kernel(h.SIGN, inplace=("x",))
@@ -33,7 +35,8 @@ def GELU(site: Site, x: Tensor, approximate: bool) -> Run:
 
     def by_erfc(out: Array, x: Array) -> None:
         np.multiply(x.dtype.type(0.5) * x, erfc(x * x.dtype.type(-math.sqrt(0.5))), out=out, casting="unsafe")
-    return unary(site, x, by_tanh if approximate else by_erfc)
+    step = by_tanh if approximate else by_erfc
+    return unary(site, x, step, exact=partial(tabulated, function=called(step)))
 
 
 @kernel(h.BUCKETIZE)

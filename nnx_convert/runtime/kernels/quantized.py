@@ -61,11 +61,14 @@ def brought(t: Tensor, left: int, pair: Pair) -> One:
     return lambda q: values[q.view(f"u{q.itemsize}")]
 
 
-def add(x: Tensor, y: Tensor, out: Tensor, act: int, sign: int = 1) -> Two:
-    """x + y, or x - y (section 4): both brought to twice the larger scale with 20 more bits, 15 for int16."""
+def add(x: Tensor, y: Tensor, out: Tensor, act: int, sign: int = 1, shifted: bool = False) -> Two:
+    """x + y, or x - y (section 4): both brought to twice the larger scale with 20 more bits, 15 for int16.
+
+    `shifted`: by shifts alone where int16 scales allow it.
+    """
     (sx, _), (sy, _), (so, _) = map(grid, (x, y, out))
     wide = x.type.dtype.itemsize == 2
-    shifts = _powers(x, y, out) if wide else None
+    shifts = _powers(x, y, out) if wide and shifted else None
     if shifts:
         low, high = activation_range(act, out)
 

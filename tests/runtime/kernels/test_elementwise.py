@@ -15,14 +15,14 @@ from litert_rows import Row
 from one_op import run_op, tensor
 
 from nnx_convert.errors import RunError
-from nnx_convert.ops import elementwise as e
+from nnx_convert.ops import elementwise as e, shifts
 from nnx_convert.ops.host import host_twin
 from nnx_convert.runtime.kernel import Site, kernel_of
 from nnx_convert.runtime.kernels.elements import PIECE
 from nnx_convert.schema import OpDef
 from nnx_convert.types import B8, F16, F32, F64, I32, I64, Q8, Q8S, Q16S, Quant, Tensor, Type
 
-LITERT = rows(*(o.name for o in vars(e).values() if isinstance(o, OpDef)))
+LITERT = rows(*(o.name for family in (e, shifts) for o in vars(family).values() if isinstance(o, OpDef)))
 X = np.array([-np.inf, -7.5, -3, -1, -0.5, -0.0, 0.0, 0.25, 1, 2.5, 3, 6, 7, 40, np.inf, np.nan])
 Y = np.array([2, -2, 0.5, 3, -0.5, 1, 4, 0.25, 1, -2.5, 3, 6, 0.125, 2, 1, 2])
 
