@@ -16,7 +16,7 @@ from nnx_convert.lowering.fold import folding
 from nnx_convert.lowering.fuse import FUSE, TAKERS
 from nnx_convert.lowering.pipeline import lower
 from nnx_convert.lowering.rewrite import Event, Rules
-from nnx_convert.ops import control, conv, convert, elementwise as e, gather, image, rnn, shape
+from nnx_convert.ops import control, conv, convert, elementwise as e, gather, host, image, rnn, shape
 from nnx_convert.runtime.compiled import CompiledModel
 from nnx_convert.schema import OpDef
 from nnx_convert.target import Target
@@ -62,6 +62,16 @@ def test_lowering_what_is_lowered_changes_nothing(name: str) -> None:
     once, _ = lower(graph_of(*CASES[name]), Target(), evaluate)
     again, trace = lower(once, Target(), evaluate)
     assert ops(again) == ops(once), [str(ev) for ev in trace]
+
+
+@pytest.mark.parametrize("target", [Target(), OLD], ids=str)
+def test_rounding_is_right_for_every_size_of_number(target: Target) -> None:
+    values = np.float32([0.5, 1.5, 2.5, 0.3, 4194303.5, 4194304.5, 8388606.5, 8388607.5, 8388609, 3e9, 1e30, np.inf, 0])
+    given = np.concatenate([values, -values, np.float32([np.nan])])
+    graph = graph_of(of(host.ROUND), [(F32, given.shape)])
+    legal, _ = lower(graph, target, evaluate)
+    assert not any(n.op.host for n in legal.nodes)
+    np.testing.assert_array_equal(run(legal, given)[0], np.rint(given))
 
 
 # Sparse constants.

@@ -28,7 +28,7 @@ HOSTED = {name: where for where, names in {
         exp_byte abs_byte leaky_byte relu_regrid requantize_coarse scatter
     """,
     (0, 1, 2): """
-        cos relu_0_to_1 equal_FLOAT32 equal_INT32 not_equal_FLOAT32 not_equal_INT32 less_FLOAT32 less_INT32
+        cos round relu_0_to_1 equal_FLOAT32 equal_INT32 not_equal_FLOAT32 not_equal_INT32 less_FLOAT32 less_INT32
         less_equal_FLOAT32 less_equal_INT32 greater_FLOAT32 greater_INT32 greater_equal_FLOAT32
         greater_equal_INT32 logical_and logical_or reduce_any_keepFalse reduce_any_keepTrue
         reduce_all_keepFalse reduce_all_keepTrue broadcast broadcast_bool where where_rows cast_bool
