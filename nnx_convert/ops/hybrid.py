@@ -11,12 +11,14 @@ from typing import Annotated
 from ..kinds import (
     Act, Any1, Bool, Int, Ints1, Positive, Scheme, T, T2, T4, broadcast, rank, scheme_pads, takes, window)
 from ..schema import Rule, host
+from ..signature import Must
 from ..types import F32, Q8, Q8S, QPC, Tensor, maybe, product
 
 ONLY_FLOAT = {F32: 27}
 #: uint8 are int8 moved up by 128, as are their zero points: for targets that know no signed ones.
 Weights2 = Annotated[Tensor, takes(Q8S, Q8, QPC), rank(2)]
 Weights4 = Annotated[Tensor, takes(Q8S, Q8, QPC), rank(4)]
+AnyAct = Annotated[Int, Must("is 0 none, 1 relu, 2 relu1, 3 relu6 or 4 tanh", lambda v: 0 <= v <= 4)]
 Bias = Annotated[Tensor, takes(F32), rank(1)] | None
 
 
@@ -29,7 +31,7 @@ def slid(x: Tensor, w: Tensor, units: int, scheme: int, strides: tuple[int, int]
 
 
 @host(60100, ONLY_FLOAT, Rule("w is as wide as a flattened row of x", lambda x, w: product(x.shape) % w.shape[1] == 0))
-def HYBRID_FULLY_CONNECTED(x: T, w: Weights2, b: Bias, asymmetric: Bool, act: Int) -> T:
+def HYBRID_FULLY_CONNECTED(x: T, w: Weights2, b: Bias, asymmetric: Bool, act: AnyAct) -> T:
     """FULLY_CONNECTED on int8 rows."""
     return x.free((maybe(lambda: product(x.shape) // w.shape[1]), w.shape[0]))
 
@@ -68,7 +70,7 @@ def HYBRID_MATMUL(x: T, y: Annotated[Tensor, takes(Q8S, Q8, QPC)], adj_x: Bool, 
 @host(60105, ONLY_FLOAT, Rule("rank divides the filters", lambda wf, rank: wf.shape[0] % rank == 0),
       Rule("wf is as wide as x, with a row for each of wt", lambda wf, wt, x: wf.shape == (wt.shape[0], x.shape[1])),
       outs=("state_out", "out"))
-def HYBRID_SVDF(x: T2, wf: Weights2, wt: Any1, b: Bias, state: T2, rank: Positive, act: Int,
+def HYBRID_SVDF(x: T2, wf: Weights2, wt: Any1, b: Bias, state: T2, rank: Positive, act: AnyAct,
                 asymmetric: Bool) -> tuple[T, T]:
     """SVDF on int8 rows; the memories are floats."""
     return state.free(state.shape), x.free((x.shape[0], wf.shape[0] // rank))

@@ -3,13 +3,15 @@
     python tests/conformance                 # every family, a line each where a case fails
     python tests/conformance DENSIFY -v      # families whose name has the word, with each failing case
     python tests/conformance --pin           # pin what passes now
+    python tests/conformance --litert        # record what LiteRT gives for the models of one operator
 """
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.extend(str(Path(__file__).resolve().parents[2] / f) for f in ("tests", "models", "tests/frontends/tflite"))
 
 from pins import counted, pin, pinned
 from vectors import failures
@@ -17,6 +19,9 @@ from vectors import failures
 
 def main(words: list[str]) -> None:
     """Print the summary."""
+    if "--litert" in words:
+        import_module("litert_answers").record()
+        return
     names = [w for w in words if not w.startswith("-")]
     passes: dict[str, int] = {}
     totals = 0
