@@ -100,12 +100,15 @@ def limits(t: Tensor) -> tuple[int, int]:
 
 
 def activation_range(act: int, out: Tensor) -> tuple[int, int]:
-    """The bounds a fused activation (NNAPI's codes) sets on a quantised output: limits on its own grid."""
+    """The bounds a fused activation (NNAPI's codes) sets on a quantised output: limits on its own grid.
+
+    TFLite refuses a grid on which they are no int32; here such a bound is the nearest one.
+    """
     low, high = limits(out)
     scale, zero = grid(out)
 
     def at(value: float) -> int:
-        return zero + int(to_int32(away(f32(f32(value) / scale))))
+        return zero + int(np.clip(float(away(f32(f32(value) / scale))), -2.0**31, 2.0**31 - 1))
     if act == 1:
         return max(low, at(0)), high
     if act == 2:

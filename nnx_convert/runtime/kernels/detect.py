@@ -152,7 +152,7 @@ def HEATMAP_MAX_KEYPOINT(site: Site, heatmap: Tensor, rois: Tensor, nchw: bool) 
         box, x = boxes(rois), channels_last(read(heatmap), nchw)
         check_proper(box)
         n, size, _, k = x.shape
-        peak = np.where(np.isnan(x), -np.inf, x).reshape(n, -1, k).argmax(1)
+        peak = np.where(np.isnan(x), -np.inf, x).reshape(n, size * size, k).argmax(1)
         row, column = peak // size, peak % size
         around = [[x[np.arange(n)[:, None], mirrored(row + i, size), mirrored(column + j, size), np.arange(k)]
                    for j in (-1, 0, 1)] for i in (-1, 0, 1)]

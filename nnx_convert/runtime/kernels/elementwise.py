@@ -310,7 +310,8 @@ def _hard_swish(out: Array, x: Array, t: Array) -> None:
 
 
 def _hard_swish_raw(x: Tensor, out: Tensor) -> q.One:
-    if x.type.dtype.itemsize == 1:
+    # TFLite's integers take no output grid finer than their own of 7 more bits.
+    if x.type.dtype.itemsize == 1 and f32(f32(1 / 128) * grid(x)[0]) < grid(out)[0]:
         return q.hard_swish(x, out)
     return lambda _: by_real(x, out, exactly(called(_hard_swish, 1)))
 

@@ -1,6 +1,7 @@
 """Recurrent cells and sequences, and the projection by hashes. `run` takes the table's outputs in their order."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -86,7 +87,7 @@ def SVDF(site: Site, x: Tensor, wf: Tensor, wt: Tensor, b: Tensor | None, state:
     def activate(x: Array, wf: Array, wt: Array, b: Array | None, held: Array) -> Array:
         held[:, :, -1] = x.astype(dtype) @ wf.T.astype(dtype)
         dots = np.einsum("bnm,nm->bn", held, wt.astype(dtype))
-        sums: Array = dots.reshape(len(x), -1, rank).sum(2)
+        sums: Array = dots.reshape(len(x), dots.shape[1] // rank, rank).sum(2)
         if b is not None:
             sums += b
         ACTIVATIONS[act](sums)
@@ -250,7 +251,7 @@ def LSH_PROJECTION(site: Site, hash: Tensor, x: Tensor, weight: Tensor | None, t
 def scores(hash: Array, x: Array, weight: Array | None) -> Array:
     """For each seed, the weighted sum of its fingerprints with all rows of x, added up in order in float64."""
     items, seeds = len(x), hash.astype(np.float32).reshape(-1, 1)
-    body = np.ascontiguousarray(x).reshape(items, -1).view(np.uint8)
+    body = np.ascontiguousarray(x).reshape(items, math.prod(x.shape[1:])).view(np.uint8)
     head = np.ascontiguousarray(seeds).view(np.uint8)
     total = np.zeros(len(seeds))
     factors = optional(weight, np.float64)
