@@ -18,8 +18,9 @@ def boxes(version: int, most: int, iou: float, least: float, *sigma: float) -> C
     """Non-maximum suppression of the same six boxes."""
     numbers = [scalar(v, "float32") for v in (iou, least, *sigma)]
     outs = [i32(most), *[f32(most)] * len(sigma), T("int32", ())]
-    return Case(f"NON_MAX_SUPPRESSION_V{version}", [T("float32", (6, 4), BOXES.data), SCORES, scalar(most), *numbers],
-                outs, "NON_MAX_SUPPRESSION")
+    corners = T("float32", (6, 4), fed=BOXES.data)
+    return Case(f"NON_MAX_SUPPRESSION_V{version}", [corners, SCORES, scalar(most), *numbers], outs,
+                "NON_MAX_SUPPRESSION")
 
 
 MATH = [
@@ -45,7 +46,8 @@ MATH = [
       for low, n, narrow in ((-1.5, 4, False), (-1.5, 4, True), (0.5, 8, False), (-2.0, 16, False), (-2.0, 8, True))),
 ]
 ARRAYS = [
-    Case("UNIQUE", [const([3, 1, 3, 2, 1])], [i32(3), i32(5)], "UNIQUE", "UniqueOptions", {"IdxOutType": 2}),
+    Case("UNIQUE", [T("int32", (5,), fed=[3, 1, 3, 2, 1])], [T("int32", (3,), signature=(-1,)), i32(5)], "UNIQUE",
+         "UniqueOptions", {"IdxOutType": 2}),
     Case("UNIQUE", [const([0.5, 0.5, -1.0], "float32")], [f32(2), T("int64", (3,))], "UNIQUE", "UniqueOptions",
          {"IdxOutType": 4}),
     *(Case("MATRIX_DIAG", [x], [T(x.dtype, (*x.shape, x.shape[-1]))], "MATRIX_DIAG") for x in (G, T("int32", (3,)))),
@@ -62,17 +64,21 @@ ARRAYS = [
     *(Case("REDUCE_WINDOW", [X, scalar(start, "float32"), const([1, 2, 3, 1], "int64"), const([1, 2, 1, 1], "int64"),
                              const([1, 1, 2, 1], "int64")], [f32(1, 2, 2, 4)], "REDUCE_WINDOW", "ReduceWindowOptions",
            {"ReduceFunction": f}, {"function": f}) for f, start in ((1, 0.0), (2, 1.0), (3, 9.0), (4, -9.0))),
+    Case("REDUCE_WINDOW", [X, scalar(np.finfo(np.float32).min, "float32"), const([1, 2, 3, 1], "int64"),
+                           const([1, 2, 1, 1], "int64"), const([1, 1, 1, 1], "int64")], [f32(1, 2, 4, 4)],
+         "REDUCE_WINDOW", "ReduceWindowOptions", {"ReduceFunction": 4}),
     *(Case("REDUCE_WINDOW", [B, scalar(start, "bool"), *(const(v, "int64") for v in ([1, 2], [1, 1], [1, 1]))],
            [T("bool", (2, 2))], "REDUCE_WINDOW", "ReduceWindowOptions", {"ReduceFunction": f})
       for f, start in ((5, True), (6, False))),
     *(Case("SPARSE_TO_DENSE", [at, const(size), values, scalar(-1.0, "float32")], [f32(*size)], "SPARSE_TO_DENSE",
            "SparseToDenseOptions")
-      for at, size, values in ((scalar(2), [4], scalar(5.0, "float32")), (const([0, 2, 3]), [5], ROW),
-                               (const([[0, 1], [2, 2], [1, 0]]), [3, 4], ROW),
+      for at, size, values in ((scalar(2), [4], T("float32", ())), (const([0, 2, 3]), [5], f32(3)),
+                               (const([[0, 1], [2, 2], [1, 0]]), [3, 4], f32(3)),
                                (const([[0, 1], [2, 2]], "int64"), [3, 4], scalar(8.0, "float32")))),
-    *(Case("EMBEDDING_LOOKUP_SPARSE", [const([1, 3, 0]), const([[0, 0], [2, 0], [2, 1]]), const([3, 2]), ROW,
-                                       weights(4, 3, 2)], [f32(3, 3, 2)], "EMBEDDING_LOOKUP_SPARSE",
-           "EmbeddingLookupSparseOptions", {"Combiner": c}, {"combiner": c}) for c in range(3)),
+    *(Case("EMBEDDING_LOOKUP_SPARSE", [const([1, 3, 0]), const([[0, 0], [2, 0], [2, 1]]), const([3, 2]),
+                                       T("float32", (3,), fed=[0.5, 2, 3]), weights(4, 3, 2)], [f32(3, 3, 2)],
+           "EMBEDDING_LOOKUP_SPARSE", "EmbeddingLookupSparseOptions", {"Combiner": c}, {"combiner": c})
+      for c in range(3)),
     *(Case(f"UNSORTED_SEGMENT_{n}", [x, const([2, 0]), scalar(4)], [T(x.dtype, (4, 3, 4))], f"UNSORTED_SEGMENT_{n}")
       for n in ("SUM", "PROD", "MAX", "MIN") for x in (F, I)),
     Case("UNSORTED_SEGMENT_SUM", [F, const([[2, -1, 0], [0, 2, 2]]), scalar(3)], [f32(3, 4)], "UNSORTED_SEGMENT_SUM"),
@@ -96,7 +102,7 @@ ARRAYS = [
     Case("RFFT2D", [T("float32", (2, 4, 8)), const([4, 8])], [T("complex64", (2, 4, 5))], "RFFT"),
     Case("RFFT2D", [T("float32", (4, 8)), const([2, 4])], [T("complex64", (2, 3))], "RFFT"),
     *(Case("SEGMENT_SUM", [x, const([0, 1])], [T(x.dtype, (2, 3, 4))], "SEGMENT_SUM") for x in (F, I)),
-    Case("HASHTABLE_LOOKUP", [const([5, 9, 1]), const([1, 5, 7]), ROWS], [f32(3, 2), T("uint8", (3,))],
+    Case("HASHTABLE_LOOKUP", [T("int32", (3,), fed=[5, 9, 1]), const([1, 5, 7]), ROWS], [f32(3, 2), T("uint8", (3,))],
          "HASHTABLE_LOOKUP"),
 ]
 

@@ -1,0 +1,34 @@
+"""What of TFLite is imported and lowered can only grow, and is no less than what the peers take."""
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import coverage as c
+from nnx_convert.frontends.tflite.registry import IMPORTERS
+
+#: Without a kernel in any runtime, or made of strings.
+MISSING = {"CONCAT_EMBEDDINGS", "SKIP_GRAM", "HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE"}
+#: The fewest operators of a class.
+LEAST = {c.BASE: 108, c.LATE: 2, c.FOLDED: 4}
+FOUND = c.coverage()
+
+
+def test_every_operator_is_imported_or_known_to_be_missing() -> None:
+    assert {*FOUND.missing} <= MISSING and len(c.builtins()) == 161
+    assert len(FOUND.classes) == 161 - len(FOUND.missing)
+
+
+@pytest.mark.parametrize("kind", LEAST)
+def test_no_operator_falls_back_to_the_host(kind: str) -> None:
+    assert len(FOUND.of(kind)) >= LEAST[kind]
+
+
+@pytest.mark.parametrize("peer", c.peers())
+def test_what_a_peer_takes_is_taken_here(peer: str) -> None:
+    assert {*c.peers()[peer]} <= {*IMPORTERS, "CUSTOM"} | MISSING
+
+
+def test_the_tables_name_each_class(capsys: pytest.CaptureFixture[str]) -> None:
+    assert c.main(["--names"]) == 0
+    said = capsys.readouterr().out
+    assert all(text in said for text in c.TEXTS.values()) and "          CONV_2D\n" in said
