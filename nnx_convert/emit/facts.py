@@ -85,7 +85,8 @@ def facts(model: Model, *, source: str, format: str, source_bytes: int, seconds:
     sparse, dense = sparse_sizes(models)
     return Facts(source, format, source_bytes, seconds, tuple(map(port, model.rim.inputs)),
                  tuple(map(port, model.rim.outputs)), model.source, model.rim.entries, level_name(model.level),
-                 by_kind(models), host(models), needs(model), weight_bytes(models), sparse, dense, arena_bytes, macs(model), model.notes)
+                 by_kind(models), host(models), needs(model), weight_bytes(models), sparse, dense, arena_bytes,
+                 macs(model), model.notes)
 
 
 def port(p: Port) -> PortFacts:

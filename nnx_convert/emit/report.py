@@ -65,16 +65,16 @@ def described(facts: Facts) -> Iterator[Line]:
     own = {e.name for e in facts.entries}
     entries = ", ".join(n if n in own else f"{n} (not in this model)" for n in s.signatures)
     for label, body in (("about", s.description * (s.description not in UNTOLD)),
-                        ("entries", entries * (len(s.signatures) > 1)), ("labels", first(s.labels)),
+                        ("entries", entries * (len(s.signatures) > 1)), ("labels", first(s.labels, "; ")),
                         ("files", ", ".join(s.files))):
         if body:
             yield from wrapped(f"  {label}", body)
 
 
-def first(names: Sequence[str]) -> str:
+def first(names: Sequence[str], comma: str = ", ") -> str:
     """The first of many names, and how many there are."""
-    shown = ", ".join(names[:MOST])
-    return shown if len(names) <= MOST else f"{shown}, ... ({len(names)})"
+    shown = comma.join(names[:MOST])
+    return shown if len(names) <= MOST else f"{shown}{comma}... ({len(names)})"
 
 
 def ports(facts: Facts) -> Iterator[Line]:
@@ -94,9 +94,12 @@ def shaped(p: PortFacts) -> str:
 
 
 def grid(p: PortFacts) -> str:
-    """The quantisation of a port."""
-    q = p.quantization or {}
-    return f"scale {q['scale']:.6g} zero {q['zero_point']}" if q.get("scale") else ""
+    """The quantisation of a port, and how its values are normalised."""
+    q, n = p.quantization or {}, p.normalization
+    said = f"scale {q['scale']:.6g} zero {q['zero_point']}" if q.get("scale") else ""
+    if n is not None:
+        said += f"   mean {first([f'{m:g}' for m in n['mean']])} std {first([f'{s:g}' for s in n['std']])}"
+    return said.strip()
 
 
 def mapping(facts: Facts) -> Iterator[Line]:

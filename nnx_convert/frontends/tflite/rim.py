@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from ...graph import Graph, Node, Value
 from ...ops.convert import CAST
 from ...types import I32, I64, Entry, Port, Rim, Shape, Source, Tensor, known
 from . import records
+from .guard import File
+from .metadata import about
 from .states import State
 from .tensors import DTYPES, declared
 
@@ -79,11 +82,16 @@ def entries(model: records.Model, index: int, ports: Rim) -> tuple[Entry, ...]:
                  for e in model.entries if e.graph == index)
 
 
-def source(model: records.Model) -> Source:
-    """What reports say of the file."""
-    return Source("TFLite", f"v{records.SCHEMA}", sum(len(g.operators) for g in model.graphs),
-                  sum(t.sparsity is not None for g in model.graphs for t in g.tensors), model.description,
-                  tuple(e.name for e in model.entries))
+def told(ports: Rim, file: File, model: records.Model, index: int) -> Rim:
+    """The ports of a subgraph with all that the file says of it and of itself."""
+    found = about(file, model, index)
+    source = Source("TFLite", f"v{records.SCHEMA}", sum(len(g.operators) for g in model.graphs),
+                    sum(t.sparsity is not None for g in model.graphs for t in g.tensors),
+                    found.text("description") or model.description, tuple(e.name for e in model.entries),
+                    tuple(t for t in found.texts if t[0] != "description"), found.files, found.labels)
+    ins, outs = (tuple(replace(p, norm=n) for p, n in zip_longest(side, norms[:len(side)]) if p) for side, norms in (
+        (ports.inputs, found.inputs), (ports.outputs, found.outputs)))
+    return Rim(ins, outs, entries(model, index, ports), source)
 
 
 def wanted(record: records.Subgraph, shapes: Mapping[str, Sequence[int]]) -> Mapping[str, Shape]:
