@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,12 @@ CASES: Cases = {
     "max of all": ("REDUCE_MAX_EX", [i32([[1, -2], [7, 3]]), ints(0, 1)], [i32([7])]),
     "max of bytes": ("REDUCE_MAX_EX", [q([[1, 200]], 0.5, 100), ints(1)], [q([200], 0.5, 100)]),
     "min": ("REDUCE_MIN_EX", [t(RAMP), ints(1)], [t(RAMP.min(1))]),
+    "min of all integers": ("REDUCE_MIN_EX", [i32([[1, -2], [7, 3]]), ints(0, 1)], [i32([-2])]),
     "min of bytes": ("REDUCE_MIN_EX", [q([[1, 200]], 0.5, 100), ints(1)], [q([1], 0.5, 100)]),
     "sum": ("REDUCE_SUM_EX", [t(RAMP), ints(0, 2)], [t(RAMP.sum((0, 2)))]),
+    "sum of all": ("REDUCE_SUM_EX", [t(MATRIX), ints(0, 1)], [t([17])]),
+    "gather": ("GATHER_EX", [t(MATRIX), ints(1, 0), 0], [t(MATRIX[::-1])]),
+    "gather along the last axis": ("GATHER_EX", [i32(MATRIX), ints(2), -1], [i32(MATRIX[:, 2:])]),
     "sum, an axis named twice": ("REDUCE_SUM_EX", [t(RAMP), ints(1, -2)], [t(RAMP.sum(1))]),
     "split": ("SPLIT_EX", [t(RAMP), -1, 2], [t(RAMP[..., :2]), t(RAMP[..., 2:])]),
     "rsqrt": ("RSQRT_EX", [t([4, 0.25])], [t([0.5, 2])]),
@@ -72,6 +76,8 @@ CASES: Cases = {
     "equal, of two grids": ("EQUAL_EX", [q([10, 12], 0.5, 0), q([105, 105], 1.0, 100)], [q([1, 0])]),
     "equal, of a fine grid": ("EQUAL_EX", [q([2, 3], 1e-4), q([3, 3], 1e-4)], [q([0, 1])]),
     "less, of a fine grid": ("LESS_EX", [q([2, 3], 1e-4), q([3, 3], 1e-4)], [q([1, 0])]),
+    "not equal, to a mask": ("NOT_EQUAL_EX", [i32([1, 2]), i32([1, 3])], [q([0, 1])]),
+    "greater or equal, to a mask": ("GREATER_EQUAL_EX", [t([1, 2, np.nan]), t([1, 3, 0])], [q([1, 0, 0])]),
     "nothing equals NaN": ("EQUAL_EX", [t([np.nan, 1]), t([np.nan, 1])], [q([0, 1])]),
     "transposed convolution, VALID": ("TRANSPOSE_CONV_EX", [
         ints(1, 1, 5, 1), t(np.array([1, 2, 3]).reshape(1, 1, 3, 1)).const(), t(np.array([1, 10]).reshape(1, 1, 2, 1)),
@@ -261,3 +267,91 @@ def test_an_nnapi_code_is_none_of_ex(code: OperationCode) -> None:
 def test_an_ex_operand_has_no_level() -> None:
     built, _ = model("NEG_EX", [WORDS], [i32([-1, -2])])
     assert built.level == 27 and built.operands[0].type is OperandCode.TENSOR_INT32
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The operation of NNAPI that is nearest ("": there is none), and the cases where the two part.
+
+    `own`: EX gives this, and the twin refuses the operands or gives something else. `refused`: the twin takes what
+    EX refuses.
+    """
+
+    of: str
+    own: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+HALF = t([[1, 2]], np.float16)
+MORE_REFUSED: Cases = {
+    "split half floats": ("SPLIT_EX", [HALF, 1, 2], [t([[1]], np.float16), t([[2]], np.float16)]),
+    "argmax of half floats": ("ARGMAX_EX", [HALF, 1], [i32([1])]),
+    "argmax of signed bytes": ("ARGMAX_EX", [q([1, 2], dtype=np.int8), 0], [i32([1])]),
+    "prelu of half floats": ("PRELU_EX", [HALF, HALF], [HALF]),
+    "prelu of signed bytes": ("PRELU_EX", [q([1], dtype=np.int8)] * 2, [q([1], dtype=np.int8)]),
+    "abs of half floats": ("ABS_EX", [HALF], [HALF]), "neg of half floats": ("NEG_EX", [HALF], [HALF]),
+    "rsqrt of bytes": ("RSQRT_EX", [BYTES], [BYTES])}
+EVERY = CASES | REFUSED | MORE_REFUSED
+
+TWINS: dict[str, Twin] = {
+    "CAST_EX": Twin("CAST", refused=("cast of half floats", "cast to half floats", "CAST_EX of rank 5")),
+    "GATHER_EX": Twin("GATHER", own=("gather", "gather along the last axis"), refused=("gather, base order",)),
+    "TOPK_V2_EX": Twin("TOPK_V2", refused=("top k of signed bytes",)),
+    "REDUCE_MAX_EX": Twin("REDUCE_MAX", own=("max drops axes", "max of all", "max of bytes")),
+    "REDUCE_MIN_EX": Twin("REDUCE_MIN", own=("min", "min of bytes", "min of all integers")),
+    "REDUCE_SUM_EX": Twin("REDUCE_SUM", own=("sum", "sum, an axis named twice", "sum of all"),
+                          refused=("sum with keep_dims",)),
+    "SPLIT_EX": Twin("SPLIT", refused=("split half floats",)),
+    "RSQRT_EX": Twin("RSQRT", refused=("RSQRT_EX of rank 5", "rsqrt of bytes")),
+    "SQRT_EX": Twin("SQRT", refused=("SQRT_EX of rank 5",)),
+    "EXP_EX": Twin("EXP", refused=("exp of half floats", "EXP_EX of rank 5")),
+    "NEG_EX": Twin("NEG", refused=("neg of half floats", "NEG_EX of rank 5")),
+    "ABS_EX": Twin("ABS", refused=("abs of half floats", "ABS_EX of rank 5")),
+    "SQUARED_DIFFERENCE_EX": Twin("", own=("squared difference", "squared difference in place")),
+    "PACK_EX": Twin("PACK", own=("pack", "pack at the end", "pack one")),
+    "UNPACK_EX": Twin("", own=("unpack", "unpack bytes", "unpack numbers")),
+    "ARGMAX_EX": Twin("ARGMAX", refused=("argmax of half floats", "argmax of signed bytes")),
+    "PRELU_EX": Twin("PRELU", refused=("prelu of half floats", "prelu of signed bytes", "PRELU_EX of rank 5")),
+    "ONE_HOT_EX": Twin("", own=("one-hot", "one-hot, axis left out", "one-hot in front")),
+    "LOGICAL_NOT_EX": Twin("LOGICAL_NOT", own=("not",)), "LOGICAL_AND_EX": Twin("LOGICAL_AND", own=("and",)),
+    "LOGICAL_OR_EX": Twin("LOGICAL_OR", own=("or",)),
+    "EQUAL_EX": Twin("EQUAL", own=("equal, of two grids", "nothing equals NaN"), refused=(
+        "compare into truth values",)),
+    "NOT_EQUAL_EX": Twin("NOT_EQUAL", own=("not equal, to a mask",)),
+    "GREATER_EQUAL_EX": Twin("GREATER_EQUAL", own=("greater or equal, to a mask",)),
+    "LESS_EX": Twin("LESS", own=("less, of a fine grid",)),
+    "TRANSPOSE_CONV_EX": Twin("TRANSPOSE_CONV_2D", own=(
+        "transposed convolution, VALID", "transposed convolution, SAME", "transposed convolution of bytes"))}
+
+
+def test_every_operation_has_cases_that_tell_it_from_its_twin() -> None:
+    assert TWINS.keys() == OperationCodeEx.__members__.keys() and len(TWINS) == 26
+    assert all(twin.own or twin.refused for twin in TWINS.values())
+    assert all(twin.of in OperationCode.__members__ or not twin.of for twin in TWINS.values())
+    assert not [n for name, twin in TWINS.items() for n in (*twin.own, *twin.refused) if EVERY[n][0] != name]
+
+
+def fed(outs: list[Operand]) -> list[Operand]:
+    """The outputs as operands, with values only to know their sizes."""
+    return [replace(o, fed=True) for o in outs]
+
+
+@pytest.mark.parametrize(("op", "name"), [(op, n) for op, twin in TWINS.items() for n in twin.own])
+def test_the_twin_gives_something_else_or_nothing(op: str, name: str) -> None:
+    _, args, outs = CASES[name]
+    check(op, args, *outs)
+    if not TWINS[op].of:
+        return
+    try:
+        found = run(TWINS[op].of, args, outs)
+    except ModelError:
+        return
+    assert [(f.dtype, f.tolist()) for f in found] != [(o.value.dtype, o.value.tolist()) for o in outs]
+
+
+@pytest.mark.parametrize(("op", "name"), [(op, n) for op, twin in TWINS.items() for n in twin.refused])
+def test_the_twin_takes_what_is_refused(op: str, name: str) -> None:
+    _, args, outs = EVERY[name]
+    with pytest.raises(ModelError):
+        model(op, args, fed(outs))
+    run(TWINS[op].of, args, fed(outs))
