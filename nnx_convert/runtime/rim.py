@@ -61,7 +61,12 @@ def fitted(port: Port, value: Any) -> Array | str:
         array = np.asarray(value)
     except ValueError as error:
         return f"{port.name!r} is no array ({error})"
-    if array.dtype != want:
+    if want.kind == "O":
+        found = texts(array)
+        if found is None:
+            return f"{port.name!r} is {array.dtype}, not texts"
+        array = found
+    elif array.dtype != want:
         same = np.can_cast(array.dtype, want, "safe")
         untyped = not isinstance(value, np.ndarray | np.generic)           # Python's numbers
         if not same and untyped and array.dtype.kind in "biuf" and want.kind in "iuf":
@@ -74,6 +79,16 @@ def fitted(port: Port, value: Any) -> Array | str:
         shown = "[" + ",".join("?" if n is None else str(n) for n in port.shape) + "]"
         return f"{port.name!r} has shape {list(array.shape)}, not {shown}"
     return array
+
+
+def texts(array: Array) -> Array | None:
+    """An array of texts as `bytes` objects; None where an element is none."""
+    items = [t.encode() if isinstance(t, str) else t for t in array.reshape(-1).tolist()]
+    if not all(isinstance(t, bytes) for t in items):
+        return None
+    found = np.empty(len(items), object)
+    found[:] = items
+    return found.reshape(array.shape)
 
 
 def inside(shape: Shape, operand: Operand) -> Shape:
@@ -110,9 +125,9 @@ def _outward(array: Array, port: Port) -> Array:
 
 
 def initial(port: Port) -> Array:
-    """What a state holds before the first run, as its user sees it."""
+    """What a state holds before the first run, as its user sees it: zeros, as in TFLite the real one for int8 only."""
     if port.initial is not None:
         return port.initial
     dtype = np.dtype(port.dtype)
-    zero = port.quant.zero if isinstance(port.quant, Quant) and dtype.itemsize == 1 else 0
+    zero = port.quant.zero if isinstance(port.quant, Quant) and dtype == np.int8 else 0
     return np.full(tuple(1 if n is None else n for n in port.shape or ()), zero, dtype)

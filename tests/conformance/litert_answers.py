@@ -60,7 +60,7 @@ def in_a_row(file: bytes, seed: int) -> list[list[Array]]:
     """Inputs for runs of a recurrent model."""
     r, port = np.random.default_rng(seed), CompiledModel(convert(file)).inputs[0]
     shape, kind = port.shape or (), port.dtype
-    return [[(r.normal(size=shape) if kind.kind == "f" else r.integers(-128, 128, shape)).astype(kind)]
+    return [[(r.normal(size=shape) if kind.kind == "f" else r.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, shape)).astype(kind)]
             for _ in range(RUNS)]
 
 
