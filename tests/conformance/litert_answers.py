@@ -58,9 +58,10 @@ def cases(name: str) -> list[tuple[bytes, list[list[Array]]]]:
 
 def in_a_row(file: bytes, seed: int) -> list[list[Array]]:
     """Inputs for runs of a recurrent model."""
-    r, port = np.random.default_rng(seed), CompiledModel(convert(file)).inputs[0]
-    shape, kind = port.shape or (), port.dtype
-    return [[(r.normal(size=shape) if kind.kind == "f" else r.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, shape)).astype(kind)]
+    port = CompiledModel(convert(file)).inputs[0]
+    r, shape, kind = np.random.default_rng(seed), port.shape or (), port.dtype
+    info = None if kind.kind == "f" else np.iinfo(kind)
+    return [[(r.normal(size=shape) if info is None else r.integers(info.min, info.max + 1, shape)).astype(kind)]
             for _ in range(RUNS)]
 
 

@@ -188,8 +188,8 @@ def two_way_lstm(seed: int, kind: str = "float32", wide: bool = False) -> bytes:
 
 
 Make = Callable[[int], bytes]
-#: What is made, and the largest difference from LiteRT's. Its functions of floats are its own; its LSTM of one matrix on
-#: uint8 is one step off AOSP's, whose recorded outputs ours meets, in a few cells of a hundred.
+#: What is made, and the largest difference from LiteRT's. Its functions of floats are its own; its LSTM of one matrix
+#: on uint8 is one step off AOSP's, whose recorded outputs ours meets, in a few cells of a hundred.
 FILES: dict[str, tuple[Make, float]] = {
     "SVDF": (svdf, 1e-6), "int8 SVDF": (partial(svdf, kind="int8", x="int8"), 0),
     "hybrid SVDF": (partial(svdf, kind="int8"), 0),

@@ -37,8 +37,8 @@ def compared(name: str) -> tuple[int, list[str]]:
     assert SHARED is not None
     rows: list[Row] = json.loads((SHARED / "zoo" / name / "ref_tensors.json").read_text())
     found = recording(name)
-    data = found.path.read_bytes()
-    ours = values(data, [row["tensor"] for row in rows], [found.runs[0].inputs[i] for i in sorted(found.runs[0].inputs)])
+    inputs = [a for _, a in sorted(found.runs[0].inputs.items())]
+    ours = values(found.path.read_bytes(), [row["tensor"] for row in rows], inputs)
     wrong = [f"op {r['op']} {r['type']}: {why}" for r in rows if r["tensor"] in ours
              and (why := difference(ours[r["tensor"]], r))]
     return len(ours), wrong
