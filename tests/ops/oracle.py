@@ -276,7 +276,8 @@ REAL: dict[str, Oracle] = {
     "FULLY_CONNECTED": lambda a: acted(a.x.reshape(-1, a.w.shape[1]) @ a.w.T + a.b, a), "BATCH_MATMUL": product_of,
     "AVERAGE_POOL_2D": pool(lambda v: np.nanmean(v, -1)), "MAX_POOL_2D": pool(lambda v: np.nanmax(v, -1)),
     "L2_POOL_2D": pool(lambda v: np.sqrt(np.nanmean(v * v, -1))), "RESIZE_BILINEAR": bilinear,
-    "L2_NORMALIZATION": lambda a: a.x / np.sqrt((a.x ** 2).sum(a.axis, keepdims=True)),
+    # What has no length has no direction: TFLite takes a length of 1e-6.
+    "L2_NORMALIZATION": lambda a: a.x / np.maximum(np.sqrt((a.x ** 2).sum(a.axis, keepdims=True)), 1e-6),
     "LOCAL_RESPONSE_NORMALIZATION": local, "INSTANCE_NORMALIZATION": instance, "SOFTMAX": soft, "LOG_SOFTMAX": log_soft,
     "MEAN": reduced(np.mean), "REDUCE_SUM": reduced(np.sum), "REDUCE_PROD": reduced(np.prod),
     "REDUCE_SUM_EX": reduced(np.sum, True), "REDUCE_ALL": reduced(np.all), "REDUCE_ANY": reduced(np.any),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chance import unlikely
 
 from nnx_convert import CompiledModel, Model, ModelBuilder, OperandCode, OperationCode, RunError
 from nnx_convert.schema import OPS
@@ -160,12 +161,6 @@ SEEDS = [(1, 2), (-1, 3), (2 ** 31 - 1, -2 ** 31), (0, 9), (9, 0)]
 SAMPLES = 20000
 
 
-def chi_square_bound(freedom: int) -> float:
-    """What a chi-square of so many degrees of freedom exceeds once in 10^6 (Wilson and Hilferty, 1931)."""
-    spread = 2 / (9 * freedom)
-    return float(freedom * (1 - spread + 4.7534 * spread ** 0.5) ** 3)
-
-
 def drawn(logits: Array, seeds: tuple[int, int]) -> Array:
     """Classes drawn of a row."""
     b = ModelBuilder()
@@ -182,21 +177,26 @@ def drawn(logits: Array, seeds: tuple[int, int]) -> Array:
 def test_counts_are_within_the_chi_square_bound(name: str, seeds: tuple[int, int]) -> None:
     logits = np.array(ODDS[name], np.float32)
     odds = np.exp(logits.astype(np.float64) - logits.max())
-    wanted = SAMPLES * odds / odds.sum()
     counts = np.bincount(drawn(logits, seeds), minlength=len(logits))
-    assert counts.size == len(logits) and not counts[wanted == 0].any()
-    counts, wanted = counts[wanted > 0], wanted[wanted > 0]
-    assert wanted.min() > 5
-    statistic = float(((counts - wanted) ** 2 / wanted).sum())
-    assert statistic <= chi_square_bound(max(len(counts) - 1, 1))
+    assert counts.size == len(logits) and not unlikely(counts, odds)
 
 
 @pytest.mark.parametrize("lag", [1, 2, 7])
 def test_one_draw_says_nothing_of_another(lag: int) -> None:
     found = drawn(np.zeros(4, np.float32), (5, 6))
-    pairs = np.bincount(found[:-lag] * 4 + found[lag:], minlength=16)
-    wanted = (SAMPLES - lag) / 16
-    assert float(((pairs - wanted) ** 2 / wanted).sum()) <= chi_square_bound(15)
+    assert not unlikely(np.bincount(found[:-lag] * 4 + found[lag:], minlength=16), np.ones(16))
+
+
+#: Counts of 20000 draws, the odds they are held against, and what is said.
+MISDRAWN = [([10000, 10000], [1, 1], ""), ([10100, 9900], [1, 1], ""), ([10400, 9600], [1, 1], "chi-square"),
+            ([19999, 1], [1, 0], "without odds"), ([20000, 0], [1, 1e-6], ""), ([19900, 100], [1, 1e-6], "chi-square"),
+            ([20000], [1], "")]
+
+
+@pytest.mark.parametrize(("counts", "odds", "says"), MISDRAWN)
+def test_the_bound_tells_chance_from_bias(counts: list[int], odds: list[float], says: str) -> None:
+    said = unlikely(np.array(counts), np.array(odds, np.float64))
+    assert (says in said) if says else not said
 
 
 def test_a_shape_that_draws_do_not_fill_fails() -> None:
