@@ -14,7 +14,8 @@ Array = np.ndarray[Any, Any]
 
 def tensor(data: Any, code: Type, quant: Quant | ChannelQuant | None = None) -> Tensor:
     """A constant of a type."""
-    array = np.asarray(data, code.dtype)
+    with np.errstate(invalid="ignore"):          # what no integer holds becomes some integer
+        array = np.asarray(data, code.dtype)
     return Tensor(code, array.shape, quant, array)
 
 

@@ -54,6 +54,7 @@ def out_like(node: Node) -> Tensor:
 
 
 def flat(found: Array | None) -> Array | None:
+    """The answers in one row."""
     return None if found is None else found.ravel()
 
 

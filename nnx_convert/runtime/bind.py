@@ -301,7 +301,7 @@ def once(op: OpDef, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> list[A
     if kernel is None:
         return None
     affordable_outputs(outs)
-    with failing(op.name, ""):
+    with failing(op.name, ""), np.errstate(all="ignore"):
         if kernel.compute is not None:
             return list(computed(kernel.compute, Site(outs), op, args))
         if kernel.view:

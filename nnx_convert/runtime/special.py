@@ -22,7 +22,7 @@ def erfc(x: Array) -> Array:
     """
     z = np.abs(np.asarray(x, np.float64))
     t = 2 / (2 + z)
-    with np.errstate(under="ignore", invalid="ignore"):
+    with np.errstate(under="ignore", over="ignore", invalid="ignore"):
         above = t * np.exp(-z * z + chebyshev.chebval(2 * t - 1, _series()))
     above = np.where(np.isinf(z), 0.0, above)
     return np.asarray(np.where(x < 0, 2 - above, above))
