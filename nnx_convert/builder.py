@@ -291,12 +291,13 @@ def _array(value: Any, type_: OperandCode, need: _Need) -> np.ndarray[Any, Any]:
         return array.astype(np.bool_)
     if isinstance(value, np.ndarray) or array.dtype == type_.dtype:
         return array
-    fits = {"f": "fiu", "i": "iu", "u": "iu", "b": "b"}[type_.dtype.kind]
+    fits = {"f": "fiu", "i": "iu", "u": "iu", "b": "b", "c": "fiuc", "O": "S"}[type_.dtype.kind]
     need(array.dtype.kind in fits, f"it is {type_.name}, its value {array.dtype}")
     if type_.dtype.kind in "iu" and array.size:
         info = np.iinfo(type_.dtype)
         need(array.min() >= info.min and array.max() <= info.max, f"its value does not fit {type_.name}")
     with np.errstate(over="ignore"):
         found = array.astype(type_.dtype)
-    need(bool(np.all(np.isfinite(found) | ~np.isfinite(array))), f"its value does not fit {type_.name}")
+    need(type_.dtype.kind not in "fc" or bool(np.all(np.isfinite(found) | ~np.isfinite(array))),
+         f"its value does not fit {type_.name}")
     return found

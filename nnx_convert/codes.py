@@ -39,6 +39,7 @@ class OperandCode(IntEnum):
     TENSOR_UINT32 = 0x1_0003
     TENSOR_COMPLEX64 = 0x1_0004
     TENSOR_UINT64 = 0x1_0005
+    TENSOR_STRING = 0x1_0006
 
     @property
     def group(self) -> str:
@@ -65,7 +66,7 @@ def _dtypes() -> dict[OperandCode, np.dtype[Any]]:
         "TENSOR_QUANT8_ASYMM_SIGNED": "i1", "TENSOR_QUANT8_SYMM": "i1", "TENSOR_QUANT8_SYMM_PER_CHANNEL": "i1",
         "TENSOR_QUANT16_ASYMM": "u2", "TENSOR_QUANT16_SYMM": "i2", "TENSOR_INT64": "i8", "TENSOR_FLOAT64": "f8",
         "TENSOR_INT16": "i2", "TENSOR_UINT32": "u4", "TENSOR_COMPLEX64": "c8",
-        "TENSOR_UINT64": "u8"}.items()}
+        "TENSOR_UINT64": "u8", "TENSOR_STRING": "O"}.items()}
 
 
 

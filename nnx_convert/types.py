@@ -19,6 +19,8 @@ Q16A, Q16S = Type.TENSOR_QUANT16_ASYMM, Type.TENSOR_QUANT16_SYMM
 I64, F64, I16 = Type.TENSOR_INT64, Type.TENSOR_FLOAT64, Type.TENSOR_INT16
 U32, U64, C64 = Type.TENSOR_UINT32, Type.TENSOR_UINT64, Type.TENSOR_COMPLEX64
 HOST_TYPES = (I64, F64, I16, U32, C64, U64)
+#: Texts, as arrays of `bytes` objects: only operations that move elements take them.
+STR = Type.TENSOR_STRING
 TENSORS = (F32, F16, I32, B8, Q8, Q8S, QS, QPC, Q16A, Q16S)
 
 #: Zero points a quantised type may have.
@@ -243,6 +245,30 @@ def given(operand: Tensor | None) -> TypeGuard[Tensor]:
     if operand is not None and operand.omittable:
         raise Undecided
     return operand is not None
+
+
+def strings(packed: np.ndarray, shape: Shape) -> np.ndarray:
+    """Texts out of bytes as TFLite packs them: how many, where each starts and the last one ends, then the texts.
+
+    Raises `ValueError` where the bytes are not that.
+    """
+    count = product(shape)
+    head = packed[:4 * (count + 2)].view("<i4") if packed.size >= 4 * (count + 2) else np.zeros(1, np.int32)
+    ends = head[1:].astype(np.int64)
+    if head[0] != count or ends.size != count + 1 or (np.diff(ends) < 0).any() or ends[0] < 0 \
+            or ends[-1] > packed.size:
+        raise ValueError(f"{packed.size} bytes are not {count} texts")
+    data, found = packed.tobytes(), np.empty(count, object)
+    found[:] = [data[a:b] for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
+    return found.reshape(shape)
+
+
+def packed_strings(array: np.ndarray) -> np.ndarray:
+    """The bytes that `strings` reads."""
+    texts = [bytes(t) for t in array.reshape(-1)]
+    starts = 4 * (len(texts) + 2) + np.cumsum([0, *map(len, texts)])
+    head = np.array([len(texts), *starts], "<i4").tobytes()
+    return np.frombuffer(head + b"".join(texts), np.uint8)
 
 
 #: What an operand position holds; None is NNAPI's NO_VALUE.

@@ -174,7 +174,7 @@ LIES: dict[str, tuple[str, Callable[[Header], object], str]] = {
     "inputs": ("dense", put(*M, "inputs", [99]), "no operand 99"),
     "no ports": ("dense", put(*M, "ports", {"inputs": [], "outputs": []}), "port"),
     "port shape": ("dense", put(*M, "ports", "inputs", 0, "shape", [4, 2]), "port"),
-    "port type": ("dense", put(*M, "ports", "inputs", 0, "dtype", "object"), "object"),
+    "port type": ("dense", put(*M, "ports", "inputs", 0, "dtype", "complex256"), "complex256"),
     "not a number": ("per_channel", put(*M, "operands", 0, "scale", "nan"), "number"),
     "infinite": ("per_channel", put(*M, "operands", 0, "scale", 1e301), "number"),
     "scales": ("per_channel", put(*M, "operands", 1, "scales", {"hex": "00" * 24}), "not positive"),

@@ -18,7 +18,7 @@ from ..errors import ArtifactError, ModelError
 from ..model import Model, Operand
 from ..ops.host import op_of
 from ..schema import HOST_CODES, OpDef
-from ..types import ChannelQuant, Entry, Port, Quant, Rim, Source
+from ..types import ChannelQuant, Entry, Port, Quant, Rim, Source, strings
 from .container import ALIGN, Buffer, unpack
 from .encode import EXTENSION
 
@@ -29,7 +29,7 @@ LARGEST = 1 << 63
 STORED = {t.name: t for t in (np.dtype(np.uint8), np.dtype(np.uint16))}
 #: The NumPy types a port may have.
 PORT_TYPES = frozenset(("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
-                        "float16", "float32", "float64", "complex64"))
+                        "float16", "float32", "float64", "complex64", "object"))
 
 Item = TypeVar("Item")
 Fields = dict[str, Any]
@@ -161,6 +161,8 @@ class _File:
         """A constant of a type and a size."""
         _need(type_ is not OperandCode.MODEL, "a model is no constant")
         data, dtype = self.data(fields), type_.dtype
+        if type_ is OperandCode.TENSOR_STRING:
+            return self.strings(data, dims)
         stored = STORED.get(_text(fields["stored"])) if "stored" in fields else dtype
         if stored is None or dtype not in (stored, np.int32):
             raise ArtifactError(f"a constant {type_.name} is stored as {fields['stored']!r:.40}")
@@ -168,6 +170,13 @@ class _File:
         raw = np.frombuffer(data, np.uint8)
         _need(dtype.kind != "b" or not bool((raw > 1).any()), "a truth value is neither 0 nor 1")
         return raw.view(stored.newbyteorder("<")).reshape(dims).astype(dtype, copy=False)
+
+    def strings(self, data: bytes | memoryview, dims: list[int]) -> np.ndarray[Any, Any]:
+        """A constant of texts."""
+        try:
+            return strings(np.frombuffer(data, np.uint8), tuple(dims))
+        except ValueError as error:
+            raise ArtifactError(f"a constant TENSOR_STRING{dims}: {error}") from error
 
     def data(self, fields: Fields) -> bytes | memoryview:
         """The bytes of a value, from the header or from the data."""
@@ -241,6 +250,7 @@ class _File:
     def initial(self, fields: Fields, dtype: str, sizes: tuple[int | None, ...] | None) -> np.ndarray[Any, Any]:
         """What a state starts with."""
         whole, data = np.dtype(dtype), self.data(_fields(fields["initial"]))
+        _need(whole.kind != "O", "texts are no state")
         shape = [_whole(n) for n in sizes or ()]
         _need(sizes is not None and math.prod(shape) * whole.itemsize == len(data),
               f"a state {dtype}{shape} starts with {len(data)} bytes")

@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from ..codes import OperandCode
 from ..model import Lifetime, Model, Operand
 from ..schema import HOST_CODES
-from ..types import ChannelQuant, Port, Quant, Rim
+from ..types import ChannelQuant, Port, Quant, Rim, packed_strings
 from .container import ALIGN, pack
 
 #: The vendor extension that host operations and their operand types belong to.
@@ -114,7 +115,7 @@ def operand_fields(o: Operand, pool: Pool, number: dict[int, int]) -> Fields:
     elif isinstance(o.value, Model):
         fields["model"] = number[id(o.value)]
     elif o.value is not None:
-        fields |= pool.value(o.value)
+        fields |= pool.value(packed_strings(o.value) if o.type is OperandCode.TENSOR_STRING else o.value)
     return fields
 
 

@@ -52,6 +52,8 @@ def drawn(spec: TensorSpec, seed: tuple[int, int], shapes: Mapping[str, Shape]) 
         raise InputError(f"the sizes of {spec.name!r} are open", hint=f"give --shape {spec.name}=...")
     sizes, dtype = tuple(n or 0 for n in shape), spec.dtype
     rng = np.random.default_rng(seed)
+    if dtype.kind == "O":
+        return np.array([b"text %d" % n for n in rng.integers(0, 100, sizes).reshape(-1)], object).reshape(sizes)
     if dtype.kind == "b":
         return rng.integers(0, 2, sizes).astype(bool)
     if dtype.kind == "c":
@@ -65,7 +67,8 @@ def drawn(spec: TensorSpec, seed: tuple[int, int], shapes: Mapping[str, Shape]) 
 def read_array(path: str) -> Array:
     """A .npy file. Raises `FormatError`."""
     try:
-        found = np.load(path, allow_pickle=False)
+        with open(path, "rb") as file:      # NumPy leaves a broken archive open
+            found = np.load(file, allow_pickle=False)
     except BROKEN as error:
         raise FormatError(f"cannot be read as an array: {reason(error)}", path) from error
     if not isinstance(found, np.ndarray):
@@ -76,7 +79,7 @@ def read_array(path: str) -> Array:
 def read_archive(path: str) -> dict[str, Array]:
     """A .npz file. Raises `FormatError`."""
     try:
-        with np.load(path, allow_pickle=False) as found:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as found:
             if isinstance(found, np.lib.npyio.NpzFile):
                 return {name: found[name] for name in found.files}
     except (*BROKEN, AttributeError, TypeError) as error:     # a single array is no context manager
@@ -90,7 +93,8 @@ def write_archive(path: str, arrays: Mapping[str, Array]) -> int:
     with zipfile.ZipFile(whole, "w") as archive:
         for name, array in arrays.items():
             member = io.BytesIO()
-            np.lib.format.write_array(member, np.ascontiguousarray(array) if array.ndim else array, allow_pickle=False)
+            plain = array.astype(np.bytes_) if array.dtype.kind == "O" else array
+            np.lib.format.write_array(member, np.ascontiguousarray(plain) if plain.ndim else plain, allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy", MOMENT), member.getvalue())
     write(path, [whole.getbuffer()])
     return whole.tell()

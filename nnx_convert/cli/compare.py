@@ -74,12 +74,22 @@ def key_of(name: str, place: int, golden: Mapping[str, Array]) -> str:
     return next(sure, ending[0] if len(ending) == 1 else "")
 
 
+def texts(output: str, key: str, got: Array, want: Array) -> Difference:
+    """Texts beside texts, which an archive keeps without the zeros at their ends."""
+    wrong = got.astype(np.bytes_) != want
+    at = np.unravel_index(int(wrong.argmax()), wrong.shape) if wrong.any() else None
+    return Difference(output, key, got.size, int(wrong.sum()), 0.0, None if at is None else tuple(map(int, at)),
+                      "" if at is None else f"{got[at]!r}", "" if at is None else f"{bytes(want[at])!r}")
+
+
 def difference(output: str, key: str, got: Array, want: Array, tolerance: Tolerance) -> Difference:
     """One output beside what was expected."""
     if got.shape != want.shape:
         problem = f"has shape {list(got.shape)}, {key} has {list(want.shape)}"
         return Difference(output, key, got.size, max(got.size, 1), problem=problem)
-    if want.dtype.kind not in "biufc":
+    if want.dtype.kind == "S" and got.dtype.kind == "O":
+        return texts(output, key, got, want)
+    if want.dtype.kind not in "biufc" or got.dtype.kind == "O":
         return Difference(output, key, got.size, max(got.size, 1), problem=f"{key} is of type {want.dtype}")
     atol, rtol = tolerance.of(got)
     same = (got == want) | (np.isnan(got) & np.isnan(want))

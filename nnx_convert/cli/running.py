@@ -84,6 +84,8 @@ def described(array: Array) -> str:
 
 def summary(array: Array) -> str:
     """The range of the values; the values themselves where they are few."""
+    if array.dtype.kind == "O":
+        return " ".join(f"{t!r:.20}" for t in array.reshape(-1)[:4].tolist())
     if array.size <= 4:
         return " ".join(f"{v:.6g}" for v in array.reshape(-1).tolist())
     if array.dtype.kind == "c":
@@ -109,7 +111,7 @@ def shape_fields(array: Array) -> dict[str, Any]:
 
 def range_fields(array: Array) -> dict[str, Any]:
     """The range of real values."""
-    real = array.size > 0 and array.dtype.kind != "c"
+    real = array.size > 0 and array.dtype.kind in "biuf"
     return {"min": finite(array.min()) if real else None, "max": finite(array.max()) if real else None,
             "mean": finite(array.mean(dtype=np.float64)) if real else None}
 

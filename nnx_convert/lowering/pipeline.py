@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from ..graph import Build, Graph, Value
-from ..ops.shape import RESHAPE
+from ..ops.shape import RESHAPE, TRANSPOSE
 from ..target import Target
+from ..types import known
 from . import compose, quantized, recurrent, sums  # noqa: F401  (they register their rules)
 from .densify import densifying
 from .expand import EXPAND
@@ -43,8 +44,15 @@ def own_outputs(graph: Graph, target: Target, trace: list[Event]) -> Graph:
     build, outputs = Build(graph.name, nodes=list(graph.nodes)), list[Value]()
     for v in graph.outputs:
         copied = v.constant or v in graph.inputs or v in outputs
-        outputs.append(build(RESHAPE, v, v.shape, out=v.tensor) if copied else v)
+        outputs.append(copy(build, v) if copied else v)
     return build.finish(graph.inputs, tuple(outputs), graph.rim)
+
+
+def copy(build: Build, v: Value) -> Value:
+    """The same again: by a reshape, or, where sizes are open, by a transpose that moves nothing."""
+    if all(map(known, v.shape)):
+        return build(RESHAPE, v, v.shape, out=v.tensor)
+    return build(TRANSPOSE, v, list(range(len(v.shape))), out=v.tensor)
 
 
 def lower(graph: Graph, target: Target, evaluate: Evaluate) -> tuple[Graph, list[Event]]:

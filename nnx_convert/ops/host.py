@@ -15,10 +15,12 @@ from ..kinds import (
     BROADCASTS, Any1, Bool, Bools, Fx, Int, Ints, Ints1, Mask, Natural, T, To, broadcast, scheme_pads, window)
 from ..schema import HOST_CODES, OPS, OpDef, composite, host
 from ..signature import Kind, Param
-from ..types import B8, HOST_TYPES, I32, Q8, TENSORS, UNKNOWN, Quant, Tensor, Type, known
+from ..types import B8, HOST_TYPES, I32, Q8, STR, TENSORS, UNKNOWN, Quant, Tensor, Type, known
 from .elementwise import both
 
 ALL = dict.fromkeys((*TENSORS, *HOST_TYPES), 27)
+#: Families of operations that move elements, texts as well.
+MOVING = ("shape", "gather")
 ToAny = Annotated[Type, Kind(ALL, output="type")]
 AnyT = Annotated[Tensor, Kind(ALL)]
 #: The scalar beside tensors of a type, where it is an element of them.
@@ -71,7 +73,7 @@ def host_twin(of: OpDef) -> OpDef:
     if of.host:
         return of
     number = _composite_number(of) if of.code is None else of.code & 0xFFFF
-    types = of.types if of.name == "WHILE" else ALL
+    types = of.types if of.name == "WHILE" else ALL | dict.fromkeys((STR,) * (of.family in MOVING), 27)
     return replace(of, name=f"host.{of.name}", code=HOST_CODES | number, types=types, forms=forms,
                    rules=tuple(r for r in of.rules if not r.limit and r.until is None),
                    returns=tuple(map(_anything, of.returns)), twin_of=of)
