@@ -6,9 +6,10 @@ from math import prod
 
 import numpy as np
 
+from ...errors import RunError
 from ...ops import conv
-from ...types import Tensor
-from ..fixedpoint import f32, grid, multiplier, scale32, scale64
+from ...types import ChannelQuant, Tensor
+from ..fixedpoint import f32, grid, multipliers, scale32, scale64, scales
 from ..kernel import Array, Run, Site, kernel
 from ..products import Products, constant, products
 from ..windows import CHUNK, Taps, Window, accumulate, put_padded, windows_of
@@ -229,12 +230,12 @@ def FULLY_CONNECTED(site: Site, x: Tensor, w: Tensor, b: Tensor, act: int) -> Ru
 
 @kernel(conv.BATCH_MATMUL)
 def BATCH_MATMUL(site: Site, x: Tensor, y: Tensor, adj_x: bool, adj_y: bool) -> Run:
-    """float; int8 and int16 with one scale each (`MultiplyByQuantizedMultiplier`); plain integers wrap."""
+    """float; int8 and int16 (`MultiplyByQuantizedMultiplier`), y with scales per column, too; plain integers wrap."""
     def matrices(x: Array, y: Array) -> tuple[Array, Array]:
         return x.swapaxes(-1, -2) if adj_x else x, y.swapaxes(-1, -2) if adj_y else y
     site.product(x.shape[-2], x.shape[-1], site.out.shape[-1])
     if x.type.dtype.kind in "iu":
-        return integer_matmul(site, x, y, matrices)
+        return integer_matmul(site, x, y, matrices, columns=y.rank - 2 if adj_y else y.rank - 1)
 
     def run(out: Array, x: Array, y: Array) -> None:
         a, b = matrices(x, y)
@@ -245,14 +246,23 @@ def BATCH_MATMUL(site: Site, x: Tensor, y: Tensor, adj_x: bool, adj_y: bool) -> 
     return run
 
 
-def integer_matmul(site: Site, x: Tensor, y: Tensor, matrices: Callable[[Array, Array], tuple[Array, Array]]) -> Run:
-    """Integer products summed exactly in float64; requantised where the output is on a grid."""
+def integer_matmul(site: Site, x: Tensor, y: Tensor, matrices: Callable[[Array, Array], tuple[Array, Array]],
+                   columns: int) -> Run:
+    """Integer products summed exactly in float64; requantised where the output is on a grid.
+
+    LiteRT takes several scales of y for none and gives the output's zero point throughout. Here those of its columns,
+    the axis `columns`, count as they do in a convolution. Raises `RunError` on scales along another axis.
+    """
     (sx, zx), (sy, zy), (so, zo) = grid(x), grid(y), grid(site.out)
     if not so:
         def plain(out: Array, x: Array, y: Array) -> None:
             np.copyto(out, np.matmul(*(m.astype(np.int64) for m in matrices(x, y))), casting="unsafe")
         return plain
-    m, s = multiplier(float(f32(sx * sy)) / float(so))
+    if isinstance(y.quant, ChannelQuant) and y.quant.axis != columns:
+        raise RunError(f"a matrix with scales along axis {y.quant.axis}, which is not that of its columns")
+    several = isinstance(y.quant, ChannelQuant)
+    m, s = multipliers([float(sx) * float(k) / float(so) for k in scales(y, site.out.shape[-1])] if several
+                       else [float(f32(sx * sy)) / float(so)])
     scale = scale32 if x.type.dtype.itemsize == 1 else scale64
     info = np.iinfo(site.out.type.dtype)
 
