@@ -1,6 +1,7 @@
 """Between the arrays a user knows and those the operands hold: names, scalars, wider integers, signed bytes."""
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from ..errors import InputError
 from ..model import Model, Operand
 from ..types import Port, Quant, Shape
 from .kernel import Array
+from .memory import affordable
 
 
 def by_position(ports: Sequence[Port], given: Mapping[str, Any]) -> list[Any]:
@@ -125,9 +127,14 @@ def _outward(array: Array, port: Port) -> Array:
 
 
 def initial(port: Port) -> Array:
-    """What a state holds before the first run, as its user sees it: zeros, as in TFLite the real one for int8 only."""
+    """What a state holds before the first run, as its user sees it: zeros, as in TFLite the real one for int8 only.
+
+    Raises `RunError` where the machine's memory does not hold it.
+    """
     if port.initial is not None:
         return port.initial
     dtype = np.dtype(port.dtype)
     zero = port.quant.zero if isinstance(port.quant, Quant) and dtype == np.int8 else 0
-    return np.full(tuple(1 if n is None else n for n in port.shape or ()), zero, dtype)
+    shape = tuple(1 if n is None else n for n in port.shape or ())
+    affordable(math.prod(shape) * dtype.itemsize, f"the state {port.name!r}")
+    return np.full(shape, zero, dtype)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from nnx_convert import CompiledModel, Model, ModelBuilder, OperandCode, OperationCode, RunError
-from nnx_convert.runtime import memory
+from nnx_convert.runtime import memory, rim
 from nnx_convert.runtime.bind import once
 from nnx_convert.schema import OPS
-from nnx_convert.types import F32, I32, Tensor
+from nnx_convert.types import F32, I32, Port, Tensor
 
 FLOATS, INTS, INT = OperandCode.TENSOR_FLOAT32, OperandCode.TENSOR_INT32, OperandCode.INT32
 LINE = np.ones(1, np.float32)
@@ -82,6 +82,11 @@ def test_so_is_a_constant_computed_ahead() -> None:
     args = {"dims": Tensor(I32, (2,), data=np.array(size, np.int32)), "value": 1.0, "to": F32}
     with pytest.raises(RunError, match="bytes"):
         once(OPS["FILL"], args, (Tensor(F32, tuple(size)),))
+
+
+def test_so_is_a_state() -> None:
+    with pytest.raises(RunError, match=r"the state 'total' needs 17,592,186,044,416 bytes"):
+        rim.initial(Port("total", "float32", (2 ** 20, 2 ** 22)))
 
 
 def test_memory_that_runs_out_is_a_fault_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
