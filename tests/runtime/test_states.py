@@ -217,5 +217,5 @@ def test_each_signature_is_converted_by_its_name(tmp_path: Path) -> None:
         assert m.run([np.repeat(x, 3, 0)])[0].shape == (3, 2)
         with pytest.raises(UsageError, match=re.escape("convert the file with signature='double'")):
             m.run({"a": x}, signature="double")
-    with pytest.raises(UsageError, match="no signature 'third' .the file has 'double', 'negate'"):
+    with pytest.raises(UsageError, match=r"no signature 'third' .the file has 'double', 'negate'"):
         nnx_convert.convert(two_entries(), signature="third")

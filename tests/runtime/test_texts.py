@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tflite
 from hypothesis import given, strategies as st
 from tflite_writer import TFLiteWriter
 
 import nnx_convert
 from nnx_convert.artifact import from_bytes, to_bytes
 from nnx_convert.cli.commands import ended
-from nnx_convert.errors import ArtifactError, ExitCode, FormatError, InputError
+from nnx_convert.errors import ArtifactError, ExitCode, FormatError, InputError, Unsupported
 from nnx_convert.frontends.tflite.importer import load
 from nnx_convert.types import packed_strings, strings
 
-WORDS = np.array([[b"one", b"", b"three"], [b"\xff\0", b"5", "sechs".encode()]], object)
+WORDS = np.array([[b"one", b"", b"three"], [b"\xff\0", b"5", b"sechs"]], object)
 
 
 def chosen() -> nnx_convert.Model:
@@ -44,7 +45,7 @@ def test_texts_are_moved(given: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", [np.ones((1, 3)), np.array([[1, b"b", b"c"]], object)])
 def test_what_is_no_text_is_refused(given: Any) -> None:
-    with pytest.raises(InputError, match="'x' is .*, not texts"):
+    with pytest.raises(InputError, match=r"'x' is .*, not texts"):
         nnx_convert.compile(chosen()).run([np.array([1, 0], np.int32), given])
 
 
@@ -104,6 +105,50 @@ def test_nothing_computes_with_texts() -> None:
     w.op("ADD", [x, x], [y], "AddOptions")
     with pytest.raises(FormatError, match="TENSOR_STRING is not accepted"):
         nnx_convert.convert(w.finish([x], [y]))
+
+
+def table(keys: Any, values: Any, kinds: tuple[str, str], *, filled: bool = True) -> bytes:
+    """What a table has for x, and how much it holds; an initialisation fills it twice."""
+    w = TFLiteWriter()
+    code = {"int64": int(tflite.TensorType.INT64), "string": int(tflite.TensorType.STRING)}
+    options = {"TableId": 7, "KeyDtype": code[kinds[0]], "ValueDtype": code[kinds[1]]}
+
+    def constant(name: str, kind: str, data: Any) -> int:
+        array = np.array(data, object if kind == "string" else kind)
+        return w.tensor(name, kind, array.shape, packed_strings(array).tobytes() if kind == "string" else array)
+    h, x, y, n = (w.tensor(*t) for t in (("h", "resource", ()), ("x", kinds[0], (3,)), ("y", kinds[1], (3,)),
+                                         ("n", "int64", (1,))))
+    other = constant("other", kinds[1], [b"?"] if kinds[1] == "string" else [-1])
+    if filled:
+        w.op("CALL_ONCE", [], [], "CallOnceOptions", {"InitSubgraphIndex": 1})
+    w.op("HASHTABLE", [], [h], "HashtableOptions", options)
+    w.op("HASHTABLE_FIND", [h, x, other], [y], "HashtableFindOptions")
+    w.op("HASHTABLE_SIZE", [h], [n], "HashtableSizeOptions")
+    w.subgraph("init")
+    g, k, v = w.tensor("g", "resource", ()), constant("k", kinds[0], keys), constant("v", kinds[1], values)
+    w.op("HASHTABLE", [], [g], "HashtableOptions", options)
+    for pair in ([k, v], [k, k] if kinds[0] == kinds[1] else [k, v]):
+        w.op("HASHTABLE_IMPORT", [g, *pair], [], "HashtableImportOptions")
+    w.ends([], [])
+    return w.finish([x], [y, n])
+
+
+TABLES: list[tuple[Any, Any, tuple[str, str], Any, Any]] = [
+    ([5, -1, 1 << 40], [b"five", b"", b"much"], ("int64", "string"), [1 << 40, 6, 5], [b"much", b"?", b"five"]),
+    ([b"a", b"b", b"a"], [1, 2, 3], ("string", "int64"), [b"b", b"", b"a"], [2, -1, 1]),
+    ([1, 2, 3], [10, 20, 30], ("int64", "int64"), [3, 3, 9], [30, 30, -1])]
+
+
+@pytest.mark.parametrize(("keys", "values", "kinds", "asked", "want"), TABLES)
+def test_a_table_is_looked_into(keys: Any, values: Any, kinds: tuple[str, str], asked: Any, want: Any) -> None:
+    m = nnx_convert.compile(from_bytes(to_bytes(nnx_convert.convert(table(keys, values, kinds)))))
+    found, size = m.run([np.array(asked, object if kinds[0] == "string" else np.int64)])
+    assert found.tolist() == want and size.tolist() == [len(set(keys))]
+
+
+def test_a_table_that_nothing_fills_is_refused() -> None:
+    with pytest.raises(Unsupported, match="table 7 is read and nothing fills it"):
+        nnx_convert.convert(table([1], [2], ("int64", "int64"), filled=False))
 
 
 def test_an_input_that_is_an_output_keeps_its_open_sizes() -> None:
