@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from ..kinds import Int, Ints, Ints1, Natural, T, rank, scheme_pads, window
+from ..kinds import Bool, Int, Ints, Ints1, Natural, T, rank, scheme_pads, window
 from ..schema import Rule, composite, host
 from ..signature import Kind
 from ..types import I32, UNKNOWN, Shape, Tensor, Type, known
@@ -160,3 +160,10 @@ def NON_MAX_SUPPRESSION(boxes: T, scores: T, most: Ints1, iou_threshold: T, scor
     """The boxes that no better one overlaps by iou_threshold, best first, then zeros; with sigma scores fade."""
     n = most.ints()[0]
     return Tensor(I32, (n,)), Tensor(Type.TENSOR_FLOAT32, (n,)), Tensor(I32, (1,))
+
+
+@host(60019, ALL, Rule("x is an image", lambda x: x.rank == 4), Rule("size is two numbers", lambda size:
+                                                                     size.shape == (2,)))
+def RESIZE(x: T, size: Ints1, nearest: Bool, align: Bool, half: Bool) -> T:
+    """RESIZE_BILINEAR or RESIZE_NEAREST_NEIGHBOR to a height and a width that are computed."""
+    return x.like((x.shape[0], *size.ints(), x.shape[3]))

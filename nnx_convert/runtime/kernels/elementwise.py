@@ -68,7 +68,7 @@ def MUL(site: Site, x: Tensor, y: Tensor, act: int) -> Run:
 
 @kernel(e.DIV, inplace=("x", "y"))
 def DIV(site: Site, x: Tensor, y: Tensor, act: int) -> Run:
-    return arithmetic(site, x, y, act, quotient)
+    return arithmetic(site, x, y, act, quotient, q.div)
 
 
 @kernel(e.POW)

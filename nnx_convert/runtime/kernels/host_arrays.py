@@ -16,6 +16,7 @@ from ..kernel import Array, Compute, Run, Site, kernel, sized
 from .elementwise import clamp
 from .gather import within
 from .host import tuples
+from .image import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR
 from .reduce import best
 
 I64 = np.int64
@@ -238,3 +239,19 @@ def fading(iou: float, least: float, sigma: float) -> Verdict:
         faded = scores * np.exp(f32(-0.5 / sigma) * overlap * overlap)
         return faded, stays & (faded > f32(least))
     return verdict
+
+
+@sized(h.RESIZE)
+def RESIZE(site: Site, x: Tensor, size: Tensor, nearest: bool, align: bool, half: bool) -> Compute:
+    prepare = RESIZE_NEAREST_NEIGHBOR if nearest else RESIZE_BILINEAR
+
+    def run(image: Array, size: Array) -> list[Array]:
+        height, width = size.tolist()
+        if min(height, width) <= 0:
+            raise RunError(f"an image of {height} by {width}")
+        out = Tensor(site.out.type, (x.shape[0], height, width, x.shape[3]), site.out.quant)
+        inner, made = Site((out,), site.threads, site.relaxed), np.empty(out.shape, out.type.dtype)
+        resize = prepare(inner, x, width, height, False, align, half)
+        resize(made, image, *(np.empty(shape, kind) for shape, kind in inner.buffers))
+        return [made]
+    return run

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Tensor
-from ..fixedmath import inv_sqrt
+from ..fixedmath import inv_sqrt, leading_zeros, reciprocal
 from ..fixedpoint import (
     activation_range, away, f32, grid, high_mul, limits, multiplier, scale32, shift_right, to_int32, wrap16, wrap32)
 from ..kernel import Array
@@ -112,6 +112,22 @@ def mul(x: Tensor, y: Tensor, out: Tensor, act: int) -> Two:
         return lambda a, b: finish(shift_right(high_mul(a, b, 16), 8))
     rescale = scaled(out, ratio(grid(x)[0], grid(y)[0], over=grid(out)[0]), low, high, _most(x, y))
     return lambda a, b: rescale(wrap32(first(a) * second(b)))
+
+
+def div(x: Tensor, y: Tensor, out: Tensor, act: int) -> Two:
+    """x / y by the reciprocal of y in fixed point, y's sign moved to x; of y = 0 whatever comes out."""
+    (sx, _), (sy, _), (so, _) = map(grid, (x, y, out))
+    left, right, finish = centred(x), centred(y), clamped(out, *activation_range(act, out))
+    m, exponent = multiplier(float(f32(sx / f32(sy * so))))
+
+    def run(a: Array, b: Array) -> Array:
+        u, v = left(a), right(b)
+        u, v = np.where(v < 0, -u, u), np.maximum(np.abs(v), 1)
+        inverse, moved = reciprocal(v, 31)
+        room = np.where(u < 0, leading_zeros(2 * np.abs(u) - (u < 0)), leading_zeros(np.abs(u)) - 1)
+        unscaled = high_mul(u << room, inverse)
+        return finish(shift_right(high_mul(unscaled, m), moved + room - exponent))
+    return run
 
 
 def squared_difference(x: Tensor, y: Tensor, out: Tensor) -> Two:

@@ -1,6 +1,8 @@
 """The importers' cases of operators that NNAPI has no operation for, or not for computed arguments."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .cases import B, STRIDES, F, G, I, L, X, f32, i32, same, scalar, weights
@@ -23,6 +25,12 @@ def boxes(version: int, most: int, iou: float, least: float, *sigma: float) -> C
                 "NON_MAX_SUPPRESSION")
 
 
+def codes(dtype: str, zero: int) -> Any:
+    """Every byte but the zero point, which LiteRT divides into the least byte."""
+    every = np.arange(np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+    return np.where(every == zero, zero + 1, every).reshape(16, 16)
+
+
 MATH = [
     same("ATAN2", "ATAN2", F, 2),
     same("SIGN"), same("SIGN", x=I), *(same(n, n, x, 2) for n in ("BITWISE_XOR", "RIGHT_SHIFT")
@@ -32,6 +40,11 @@ MATH = [
     Case("GELU", [F], [F], "GELU", "GeluOptions", {"Approximate": True}, {"approximate": True}),
     *(Case("GELU", [q8(16, 16, dtype=d, scale=0.05, zero=9)], [q8(16, 16, dtype=d, scale=0.02, zero=20)], "GELU",
            "GeluOptions", {"Approximate": a}) for d in ("int8", "uint8") for a in (False, True)),
+    *(Case("GELU", [T("int16", (8, 8), None, 2 / 32768, 0)], [T("int16", (8, 8), None, 1.5 / 32768, 0)], "GELU",
+           "GeluOptions", {"Approximate": a}) for a in (False, True)),
+    *(Case("DIV", [T(d, (16, 16), None, 0.05, z, fed=codes(d, z)), const(z + 1 + np.arange(16), d, scale=0.03, zero=z)],
+           [q8(16, 16, dtype=d, scale=0.07, zero=z)], "DIV", "DivOptions", {"FusedActivationFunction": a})
+      for d, z in (("int8", -7), ("uint8", 120)) for a in (0, 1)),
     *(Case("BUCKETIZE", [x], [i32(2, 3, 4)], "BUCKETIZE", "BucketizeOptions", {"Boundaries": [-2.0, -1.0, 0.5, 3.0]})
       for x in (F, I, L)),
     *(Case("CUMSUM", [x, scalar(-2)], [x], "CUMSUM", "CumsumOptions", {"Exclusive": e, "Reverse": v}, {"axis": 1})
@@ -113,6 +126,11 @@ COMPUTED = [
          [T("float32", (2, 3, 1), signature=(2, 3, -1)), T("int32", (2, 3, 1), signature=(2, 3, -1))], "TOPK"),
     Case("RANGE", [T("int32", (), fed=v) for v in (9, 1, -3)], [T("int32", (1,), signature=(-1,))], "RANGE"),
     Case("RANGE", [T("float32", (), fed=v) for v in (0.0, 3.0, 0.1)], [T("float32", (1,), signature=(-1,))], "RANGE"),
+    *(Case(n, [X, T("int32", (2,), fed=[7, 4])], [T("float32", (1, 7, 4, 4), signature=(1, -1, -1, 4))], "RESIZE",
+           o, {"AlignCorners": a, "HalfPixelCenters": h}, {"align": a, "half": h})
+      for n, o in (("RESIZE_BILINEAR", "ResizeBilinearOptions"),
+                   ("RESIZE_NEAREST_NEIGHBOR", "ResizeNearestNeighborOptions"))
+      for a, h in ((False, False), (True, False), (False, True))),
     Case("FILL", [const([2, 3]), T("float32", ())], [f32(2, 3)], "BROADCAST_TO"),
     Case("BROADCAST_ARGS", [T("int32", (2,), fed=v) for v in ([1, 3], [2, 1])], [i32(2)], "EQUAL SELECT"),
     Case("STRIDED_SLICE", [F, *(T("int32", (2,), fed=v) for v in ([0, 1], [0, 3])), const([1, 1])],
