@@ -96,6 +96,14 @@ def of_any_size(op: OpDef, args: dict[str, Any], outs: int = 1) -> Any:
 
 BOXES = [[0, 0, 2, 2], [2, 2, 0, 0.2], [5, 5, 6, 6]], F32
 SCORES = [0.5, 0.9, 0.9], F32
+PIXELS = np.arange(4.0).reshape(1, 2, 2, 1), F32
+
+
+def resized(nearest: bool, height: int, width: int) -> dict[str, Any]:
+    """The arguments of RESIZE."""
+    return {"x": PIXELS, "size": ints(height, width), "nearest": nearest, "align": False, "half": False}
+
+
 SIZED: list[tuple[OpDef, dict[str, Any], Any]] = [
     (h.RANGE, {"start": ([5], I64), "limit": ([0], I64), "delta": ([-2], I64)}, [[5, 3, 1]]),
     (h.RANGE, {"start": ([1], F32), "limit": ([1], F32), "delta": ([0.5], F32)}, [[]]),
@@ -103,6 +111,8 @@ SIZED: list[tuple[OpDef, dict[str, Any], Any]] = [
     (h.TOPK, {"x": ([3, 1], F32), "k": ints(0)}, [[], []]),
     (h.UNIQUE, {"x": ([7, 3, 7, 7, 1], I64)}, [[7, 3, 1], [0, 1, 0, 0, 2]]),
     (h.UNIQUE, {"x": ([], F32)}, [[], []]),
+    (h.RESIZE, resized(True, 2, 4), [[[[[0], [0], [1], [1]], [[2], [2], [3], [3]]]]]),
+    (h.RESIZE, resized(False, 1, 4), [[[[[0], [0.5], [1], [1]]]]]),
     (h.NON_MAX_SUPPRESSION, {"boxes": BOXES, "scores": SCORES, "most": ints(3), "iou_threshold": ([0.5], F32),
                              "score_threshold": ([0], F32), "sigma": ([0], F32)},
      [[1, 2, 0], [np.float32(0.9), np.float32(0.9), 0], [2]])]
@@ -131,6 +141,7 @@ FAULTS: list[tuple[OpDef, dict[str, Any], str]] = [
     (h.SPARSE_TO_DENSE, {"indices": ints(4), "shape": ints(4), "values": ([5], F32), "default": ([0], F32)},
      "index 4 is not in"),
     (h.EMBEDDING_LOOKUP_SPARSE, bags(0) | {"lookups": ints(1, 3, 0)}, "index 3 is not in"),
+    (h.RESIZE, resized(True, 0, 4), "an image of 0 by 4"),
     (h.NON_MAX_SUPPRESSION, SIZED[-1][1] | {"most": ints(-1)}, "-1 boxes")]
 
 

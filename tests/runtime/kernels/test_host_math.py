@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from litert import found, rows
+from litert_rows import Row
 from one_op import run_op, tensor
 
 from nnx_convert.ops import host_math as h
@@ -52,6 +54,14 @@ def test_case(op: OpDef, x: Any, rest: dict[str, Any], want: Any) -> None:
     got = run_op(op, {"x": operand(x)} | {n: operand(v) for n, v in rest.items()}, *outs)[0]
     assert got.shape == np.shape(want)
     np.testing.assert_allclose(got, want, rtol=1e-3 if x[1] == F16 else 1e-6)
+
+
+LITERT = rows("GELU")
+
+
+@pytest.mark.parametrize("row", [r for _, r in LITERT], ids=[n for n, _ in LITERT])
+def test_as_litert(row: Row) -> None:
+    np.testing.assert_array_equal(*found(row))
 
 
 @pytest.mark.parametrize(("x", "kind", "to", "want"), [
