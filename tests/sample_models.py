@@ -9,7 +9,7 @@ import numpy as np
 from nnx_convert import Model, ModelBuilder, OperandCode as T, OperationCode as Op, OperationCodeEx as Ex
 
 from nnx_convert.ops.host import COS, host_twin
-from nnx_convert.types import Port, Quant, Rim
+from nnx_convert.types import Entry, Port, Quant, Rim, Source
 
 
 def scalar(b: ModelBuilder, value: int) -> int:
@@ -56,8 +56,11 @@ def per_channel() -> Model:
     bias = constant(b, T.TENSOR_INT32, [1, 2, 3])
     y = b.add_operand(T.TENSOR_QUANT8_ASYMM_SIGNED, (1, 4, 4, 3), 0.3, 7)
     b.add_operation(Op.CONV_2D, [x, w, bias, scalar(b, 2), scalar(b, 1), scalar(b, 1), scalar(b, 0)], [y])
-    rim = Rim((Port("Bild\n☃", "int8", (1, 4, 4, 2), Quant(0.1, -3), state=True),),
-              (Port("y", "int8", (1, None, 4, 3), Quant(0.3, 7)),))
+    start = np.arange(32, dtype=np.int8).reshape(1, 4, 4, 2)
+    rim = Rim((Port("Bild\n☃", "int8", (1, 4, 4, 2), Quant(0.1, -3), True, start, (-1.5, 0.1),
+                    ((127.5,), (2.0, 1 / 3))),),
+              (Port("y", "int8", (1, None, 4, 3), Quant(0.3, 7)),), (Entry("sign", (), (("out", "y"),)),),
+              Source("TFLite", "v3", 1, 2, "made up", ("sign", "other"), (("name", "☃"),), ("a.txt",), ("cat", "dog")))
     return finished(b, [x], [y], rim=rim, notes=("op 0 CONV_2D: seen",))
 
 

@@ -30,6 +30,7 @@ def shown(model: Model) -> list[Any]:
     """Everything in a model, comparable."""
     return [[operand(o) for o in model.operands], [(o.op.code, o.inputs, o.outputs) for o in model.operations],
             model.inputs, model.outputs, model.relaxed, model.rim, model.origin, model.notes, model.level,
+            [None if p.initial is None else p.initial.tolist() for p in model.rim.inputs],
             [(c.level, c.deferred, c.outputs) for c in model.checked]]
 
 
@@ -175,6 +176,15 @@ LIES: dict[str, tuple[str, Callable[[Header], object], str]] = {
     "no ports": ("dense", put(*M, "ports", {"inputs": [], "outputs": []}), "port"),
     "port shape": ("dense", put(*M, "ports", "inputs", 0, "shape", [4, 2]), "port"),
     "port type": ("dense", put(*M, "ports", "inputs", 0, "dtype", "complex256"), "complex256"),
+    "range": ("per_channel", put(*M, "ports", "inputs", 0, "range", [1]), "for a pair"),
+    "norm": ("per_channel", put(*M, "ports", "inputs", 0, "norm", [[1], ["x"]]), "number"),
+    "start": ("per_channel", put(*M, "ports", "inputs", 0, "initial", {"hex": "00"}), "starts with 1 bytes"),
+    "start of texts": ("per_channel", put(*M, "ports", "inputs", 0, "dtype", "object"), "texts are no state"),
+    "signature": ("per_channel", put(*M, "signatures", 0, "outputs", [["out", "z"]]), "has other ports"),
+    "signature parts": ("per_channel", put(*M, "signatures", 0, {}), "lacks"),
+    "source": ("per_channel", put(*M, "source", "TFLite"), "object"),
+    "source count": ("per_channel", put(*M, "source", "sparse", -1), "whole number"),
+    "source texts": ("per_channel", put(*M, "source", "metadata", [["name"]]), "for a pair"),
     "not a number": ("per_channel", put(*M, "operands", 0, "scale", "nan"), "number"),
     "infinite": ("per_channel", put(*M, "operands", 0, "scale", 1e301), "number"),
     "scales": ("per_channel", put(*M, "operands", 1, "scales", {"hex": "00" * 24}), "not positive"),
@@ -310,6 +320,7 @@ def test_loading_and_running_needs_numpy_alone(tmp_path: Path) -> None:
 
 
 def test_samples_are_what_they_claim() -> None:
-    assert per_channel().rim.inputs[0].state
+    state = per_channel().rim.inputs[0]
+    assert state.state and state.initial is not None
     assert branch().relaxed
     assert sparse().experimental

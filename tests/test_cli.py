@@ -96,9 +96,13 @@ maps to NNAPI level 27
 base FULLY_CONNECTED 2
 size weights #B arena #B #MAC""",
     "per_channel": """\
-per_channel.nnx NNX, #B # s
+per_channel.nnx NNX, #B, of TFLite v3, 1 operator, 2 sparse tensors # s
 out y int8 [1,?,4,3] scale # zero 7
-state Bild ☃ int8 [1,4,4,2] scale # zero -3
+state Bild ☃ int8 [1,4,4,2] scale # zero -3 mean # std 2, #
+about made up
+entries sign, other (not in this model)
+labels cat; dog
+files a.txt
 maps to NNAPI level 30
 base CONV_2D 1
 needs level 30: CONV_2D takes TENSOR_QUANT8_ASYMM_SIGNED from 30 (1 operation)

@@ -92,6 +92,7 @@ def commands() -> None:
               help="Float activations beside int8 weights: exactly as in TFLite, on the host, or the device's float "
                    "operations on dequantised weights. --strict takes the latter.")
 @click.option("--strict", is_flag=True, help="Refuse what the device does not take; else it runs on the host.")
+@click.option("--signature", metavar="NAME", help="The entry point to convert, where it is not the main one.")
 @shared
 def convert(**options: Any) -> Work:
     """Compile MODEL (.tflite, .onnx) to NNAPI, say what became of it, and write it as a .nnx file.

@@ -25,7 +25,7 @@ FORMATS = {"tflite": "TFLite", "onnx": "ONNX", "nnx": "NNX"}
 
 def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_experimental: bool,
                  sparse: Literal["keep", "fold"], hybrid: Literal["exact", "float"], strict: bool,
-                 shapes: Mapping[str, Shape], report: str) -> None:
+                 signature: str | None, shapes: Mapping[str, Shape], report: str) -> None:
     """Do it; raises `NnxError`. The file is written before anything is said, so what is said is so."""
     begun = time.perf_counter()
     wanted = Target(int(target.removeprefix("fl")), not no_ex, not no_experimental, sparse, hybrid)
@@ -37,7 +37,7 @@ def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_ex
         else:
             output = output or f"{Path(model).stem}.nnx"
             untouched(model, output)
-            converted = convert(model, wanted, shapes=shapes, strict=strict, progress=progress)
+            converted = convert(model, wanted, shapes=shapes, strict=strict, progress=progress, signature=signature)
         progress("planning")
         arena = arena_bytes(converted)
         progress("writing")

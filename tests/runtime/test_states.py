@@ -13,6 +13,8 @@ from tflite_writer import TFLiteWriter
 
 import nnx_convert
 from nnx_convert import CompiledModel, InputError, RunError, Unsupported, UsageError
+from nnx_convert.cli.commands import ended
+from nnx_convert.errors import ExitCode
 
 Array = np.ndarray[Any, Any]
 ONE = np.ones(2, np.float32)
@@ -217,5 +219,8 @@ def test_each_signature_is_converted_by_its_name(tmp_path: Path) -> None:
         assert m.run([np.repeat(x, 3, 0)])[0].shape == (3, 2)
         with pytest.raises(UsageError, match=re.escape("convert the file with signature='double'")):
             m.run({"a": x}, signature="double")
+    (tmp_path / "m.tflite").write_bytes(two_entries())
+    assert ended([str(tmp_path / "m.tflite"), "-o", str(tmp_path / "n.nnx"), "--signature", "negate"]) == ExitCode.GOOD
+    assert list(nnx_convert.load(tmp_path / "n.nnx").signatures) == ["negate"]
     with pytest.raises(UsageError, match=r"no signature 'third' .the file has 'double', 'negate'"):
         nnx_convert.convert(two_entries(), signature="third")
