@@ -39,12 +39,13 @@ def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_ex
             untouched(model, output)
             converted = convert(model, wanted, shapes=shapes, strict=strict, progress=progress, signature=signature)
         progress("planning")
-        arena = arena_bytes(converted)
+        measured = converted if form == "nnx" else at_size_1(converted, model, wanted, signature)
+        arena = arena_bytes(measured)
         progress("writing")
         if output:
             save(converted, output)
     found = facts(converted, source=name, format=FORMATS[form], source_bytes=len(data),
-                  seconds=time.perf_counter() - begun, arena_bytes=arena)
+                  seconds=time.perf_counter() - begun, arena_bytes=arena, measured=measured)
     say(found if not output else replace(found, output=output, output_bytes=os.path.getsize(output)), report)
 
 
@@ -60,6 +61,15 @@ def untouched(source: str, output: str) -> None:
     """Raise `UsageError` where writing would destroy the file that is read."""
     if os.path.exists(output) and os.path.samefile(source, output):
         raise UsageError(f"the output {output} is the model itself", hint="give another name with -o")
+
+
+def at_size_1(model: Model, source: str, target: Target, signature: str | None) -> Model:
+    """The model with every open input size 1, which is what can be measured of it; itself where none is open."""
+    shapes = {p.name: tuple(n or 1 for n in p.shape) for p in model.rim.inputs if p.shape and None in p.shape}
+    try:
+        return convert(source, target, shapes=shapes, signature=signature) if shapes else model
+    except NnxError:
+        return model
 
 
 def arena_bytes(model: Model) -> int | None:

@@ -50,6 +50,7 @@ class Facts:
     `made_from` is the file the model was made from, `entries` are its signatures that lead to the model.
     `operations` counts them by kind (base, EX, DENSIFY, host) and name; `reasons` says what makes the feature
     level what it is. `sparse_bytes` is what the sparse constants take, `dense_bytes` what they would dense.
+    `measured_at_1` says that arena and MACs are those of a run whose open sizes are 1.
     """
 
     source: str
@@ -69,6 +70,7 @@ class Facts:
     dense_bytes: int
     arena_bytes: int | None
     macs: int | None
+    measured_at_1: bool
     notes: tuple[str, ...]
     output: str | None = None
     output_bytes: int | None = None
@@ -79,14 +81,17 @@ class Facts:
 
 
 def facts(model: Model, *, source: str, format: str, source_bytes: int, seconds: float,
-          arena_bytes: int | None) -> Facts:
-    """The facts of a model that was read from `source` in `seconds`."""
+          arena_bytes: int | None, measured: Model | None = None) -> Facts:
+    """The facts of a model that was read from `source` in `seconds`.
+
+    `measured`: the same model with its open sizes set to 1, where `arena_bytes` is that one's.
+    """
     models = every_model(model)
     sparse, dense = sparse_sizes(models)
     return Facts(source, format, source_bytes, seconds, tuple(map(port, model.rim.inputs)),
                  tuple(map(port, model.rim.outputs)), model.source, model.rim.entries, level_name(model.level),
                  by_kind(models), host(models), needs(model), weight_bytes(models), sparse, dense, arena_bytes,
-                 macs(model), model.notes)
+                 macs(measured or model), measured is not None and measured is not model, model.notes)
 
 
 def port(p: Port) -> PortFacts:

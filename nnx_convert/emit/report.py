@@ -144,6 +144,8 @@ def sizes(facts: Facts) -> Iterator[str]:
         yield f"arena {size(facts.arena_bytes)}"
     if facts.macs is not None:
         yield f"{scaled(facts.macs)}MAC"
+    if facts.measured_at_1:
+        yield "where open sizes are 1"
 
 
 def wrapped(label: str, body: str) -> Iterator[Line]:

@@ -1,0 +1,33 @@
+"""What conversion measures: a model with open sizes is measured with each of them 1."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tflite_writer import TFLiteWriter
+
+from nnx_convert.cli.converting import convert_file
+
+
+def written(path: Path, signature: list[int] | None) -> str:
+    """A file with one 4 x 3 matrix product over rows of which there may be any number."""
+    w = TFLiteWriter()
+    x = w.tensor("x", "float32", [1, 4], signature=signature)
+    weights = w.tensor("w", "float32", [3, 4], np.ones((3, 4), np.float32))
+    y = w.tensor("y", "float32", [1, 3], signature=signature and [-1, 3])
+    w.op("FULLY_CONNECTED", [x, weights], [y], "FullyConnectedOptions", {})
+    path.write_bytes(w.finish([x], [y]))
+    return str(path)
+
+
+@pytest.mark.parametrize(("signature", "at_1"), [(None, False), ([-1, 4], True)])
+def test_open_sizes_are_measured_as_1(signature: list[int] | None, at_1: bool, tmp_path: Path,
+                                      capsys: pytest.CaptureFixture[str]) -> None:
+    source = written(tmp_path / "m.tflite", signature)
+    convert_file(source, str(tmp_path / "m.nnx"), "30", False, False, "keep", "exact", False, None, {}, "json")
+    said = json.loads(capsys.readouterr().out)
+    assert (said["measured_at_1"], said["macs"]) == (at_1, 12) and said["arena_bytes"] > 0
+    convert_file(source, str(tmp_path / "m.nnx"), "30", False, False, "keep", "exact", False, None, {}, "text")
+    assert ("where open sizes are 1" in capsys.readouterr().out) is at_1
