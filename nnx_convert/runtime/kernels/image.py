@@ -29,7 +29,7 @@ def bounded(site: Site, act: int) -> Bounds:
 def clipped(out: Array, bounds: Bounds) -> None:
     """Apply bounds in place."""
     if bounds != (None, None):
-        np.clip(out, *bounds, out=out)
+        np.clip(out, *bounds, out=out, casting="unsafe")
 
 
 @dataclass(frozen=True)

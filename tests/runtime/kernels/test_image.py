@@ -10,7 +10,7 @@ from one_op import run_op, tensor
 from test_conv import slid
 
 from nnx_convert.ops import image as ops
-from nnx_convert.types import F16, F32, I32, Q8, Q8S, Quant, Tensor
+from nnx_convert.types import F16, F32, I16, I32, Q8, Q8S, Quant, Tensor
 
 Array = np.ndarray[Any, Any]
 SLIDES = [Slide((2, 2), (2, 2)), Slide((3, 3), (1, 2), pads=(1, 1, 1, 0)), Slide((3, 2), (2, 1), pads=(2, 1, 0, 1)),
@@ -118,3 +118,11 @@ def test_batch_and_space_change_places() -> None:
     assert many[3, 0, 0].tolist() == x[0, 0, 0].tolist()
     (back,) = run_op(ops.BATCH_TO_SPACE_ND, args | {"x": tensor(many, Q8, Quant(1.0, 9))})
     assert np.array_equal(back[:, 1:, :5], x)
+
+
+@pytest.mark.parametrize("slide", SLIDES, ids=str)
+def test_pool_of_plain_integers(slide: Slide) -> None:
+    """Integers without a grid are clamped as the numbers they are."""
+    x = np.random.default_rng(1).integers(-9, 9, SHAPE)
+    (found,) = run_op(ops.MAX_POOL_2D, pooled(slide, x=tensor(x, I16), act=3))
+    np.testing.assert_array_equal(found, np.clip(cells_of(x, slide, lambda v: v.max(0)), 0, 6))
