@@ -13,7 +13,7 @@ from ..hybrid import Matrix, centred, exactly, of_channels, of_rows, quantized
 from ..kernel import Array, Run, Site, kernel
 from ..products import BOUNDS, Products, constant
 from ..windows import Window
-from .conv import gathered, tapped
+from .conv import gathered, pointwise, tapped
 
 
 @kernel(h.HYBRID_FULLY_CONNECTED)
@@ -96,7 +96,9 @@ def HYBRID_CONV_2D(site: Site, x: Tensor, w: Tensor, b: Tensor | None, scheme: i
                    groups: int, asymmetric: bool, act: int) -> Run:
     units = w.shape[0]
     rule = summing(centred(w).reshape(units, -1).T)
-    inner = gathered(site, in_type(x, rule), window_of(x, w, scheme, (sh, sw), (dh, dw)), rule, groups)
+    window = window_of(x, w, scheme, (sh, sw), (dh, dw))
+    inner = pointwise(site, window, rule) if window.pointwise and groups == 1 \
+        else gathered(site, in_type(x, rule), window, rule, groups)
     return over_images(site, x, rule, asymmetric, of_channels(w, units), act, inner, twice=w.type == QPC)
 
 
