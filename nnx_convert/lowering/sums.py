@@ -11,9 +11,9 @@ import numpy as np
 from ..graph import Build, Node, Value
 from ..ops import conv, image, reduce as r, shape
 from ..ops.host import host_twin
-from ..types import I32, Q8, Quant, Tensor, known
+from ..types import I32, Q8, Quant, Shape, Tensor, known
 from .exact import BYTES, Array, computed, grid, near, per_channel, plain, same_steps
-from .legalize import LEGALIZE, reshaped
+from .legalize import LEGALIZE
 from .rewrite import Refusal, Result, Rewriter
 
 #: So many elements at most go into a proof.
@@ -28,12 +28,11 @@ def sum_of_bytes(g: Rewriter, node: Node) -> Result:
     x, out = node.args["x"], node.outputs[0]
     if not (node.op.host or g.fault(node)) or x.type not in BYTES or out.type not in BYTES:
         return None
-    axes = sorted({a % len(x.shape) for a in node.args["axes"].tensor.ints()})
-    if not all(map(known, x.shape)) or axes != list(range(axes[0], axes[-1] + 1)):
-        return Refusal("the summed axes are apart, or a size is open")
-    images = shaped(g, x, axes)
+    images = shaped(g, x, node.args["axes"].tensor)
+    if images is None:
+        return Refusal("the summed axes are apart or computed, or a size is open")
     points = steps(node, *images.shape[1:3])
-    if not prod(images.shape[1:3]) * points.size <= MOST:
+    if prod(images.shape[1:3]) * points.size > MOST:
         return Refusal("more is summed than can be proven exact")
     trial = samples(images, points)
     want = computed(g.evaluate, lambda b: b(host_twin(plain(node.op)), trial, axes=(1, 2), keep=1, out=out_like(node)))
@@ -44,7 +43,8 @@ def sum_of_bytes(g: Rewriter, node: Node) -> Result:
             made = g.attempt(partial(way, x=images))
             if isinstance(made, Value):
                 g.why = f"as {way.func.__name__.replace('_', ' ')}, the same for every sum there can be"
-                return made if made.shape == node.outputs[0].shape else reshaped(g, made, node)
+                same = images is x and node.args["keep"]
+                return made if same else g(shape.RESHAPE, made, as_sizes(out.shape))
     return Refusal("no convolution or pool gives the same answer for every sum")
 
 
@@ -58,12 +58,22 @@ def flat(found: Array | None) -> Array | None:
     return None if found is None else found.ravel()
 
 
-def shaped(g: Rewriter, x: Value, axes: list[int]) -> Value:
-    """x as images whose height and width are summed."""
-    if len(x.shape) == 4 and axes == [1, 2]:
+def shaped(g: Rewriter, x: Value, over: Tensor) -> Value | None:
+    """x as images whose height and width are summed; None where that is no reshape. Their number may be open."""
+    if over.data is None or not all(map(known, x.shape[1:])) or not prod(x.shape[1:]):
+        return None
+    axes = sorted({a % len(x.shape) for a in over.ints()})
+    if axes == [1, 2] and len(x.shape) == 4:
         return x
+    if not axes or axes != list(range(axes[0], axes[-1] + 1)) or not known(x.shape[0]) or not x.shape[0]:
+        return None
     first, last = axes[0], axes[-1] + 1
     return g(shape.RESHAPE, x, (prod(x.shape[:first]), prod(x.shape[first:last]), 1, prod(x.shape[last:])))
+
+
+def as_sizes(dims: Shape) -> Shape:
+    """A shape as RESHAPE takes it, its open size left over."""
+    return tuple(n if known(n) else -1 for n in dims)
 
 
 def steps(node: Node, height: int, width: int) -> Array:

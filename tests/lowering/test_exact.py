@@ -17,7 +17,7 @@ from nnx_convert.lowering.sums import fractions
 from nnx_convert.ops import elementwise as e, host, reduce as r
 from nnx_convert.runtime.compiled import CompiledModel
 from nnx_convert.target import Target
-from nnx_convert.types import F32, Q8, Q8S, Port, Quant, Rim, Tensor
+from nnx_convert.types import F32, UNKNOWN, Q8, Q8S, Port, Quant, Rim, Tensor
 
 POINTS = np.array([0, 4, 5, 6, 9])
 #: Values of two functions at POINTS; whether they are the same function on all of 0 to 9.
@@ -81,6 +81,35 @@ def test_a_sum_is_the_same_for_all_its_values(op: Any, type_: Any, n: int, scale
     step = float(np.float32(scale * share * (n if op is r.REDUCE_SUM else 1)))
     graph, x = summed(op, Quant(scale, zero + low), Quant(step, to + low), type_, n)
     legal, _ = lower(graph, target, evaluate)
+    np.testing.assert_array_equal(run(legal, x), run(graph, x))
+
+
+AXES: dict[str, tuple[tuple[int, ...], list[int]]] = {
+    "last": ((2, 3, 3, 4), [-1]), "apart": ((2, 3, 3, 4), [0, 2]), "all": ((2, 3, 3, 4), [0, 1, 2, 3]),
+    "nothing": ((2, 0, 3, 4), [1, 2]), "too many": ((1, 300, 300, 1), [1, 2]), "one row": ((9,), [0])}
+
+
+@pytest.mark.parametrize("name", AXES)
+@pytest.mark.parametrize("keep", [0, 1])
+def test_sums_over_any_axes_are_as_they_were(name: str, keep: int) -> None:
+    dims, axes = AXES[name]
+    grid = Quant(0.05, -3)
+    g, v = Build("g"), Value("x", Tensor(Q8S, dims, grid))
+    y = g(host.host_twin(r.MEAN), v, axes=axes, keep=keep, out=Tensor(Q8S, None, Quant(0.03, 5)))
+    ports = tuple(Port(w.name, "int8", w.shape, w.tensor.quant) for w in (v, y))
+    graph = g.finish((v,), (y,), Rim(ports[:1], ports[1:]))
+    x = np.random.default_rng(0).integers(-128, 128, dims).astype(np.int8)
+    for target in (Target(27, False, False), Target()):
+        np.testing.assert_array_equal(run(lower(graph, target, evaluate)[0], x), run(graph, x))
+
+
+def test_the_number_of_images_may_be_open() -> None:
+    g, v = Build("g"), Value("x", Tensor(Q8S, (UNKNOWN, 7, 7, 3), Quant(0.0235294122248888, -128)))
+    y = g(host.host_twin(r.MEAN), v, axes=(1, 2), keep=0, out=Tensor(Q8S, None, Quant(0.019077831879258156, -128)))
+    graph = g.finish((v,), (y,), Rim())
+    legal, _ = lower(graph, Target(), evaluate)
+    assert [n.op.name for n in legal.nodes] == ["DEPTHWISE_CONV_2D", "RESHAPE"]
+    x = np.random.default_rng(0).integers(-128, 128, (5, 7, 7, 3)).astype(np.int8)
     np.testing.assert_array_equal(run(legal, x), run(graph, x))
 
 
