@@ -7,7 +7,7 @@ from typing import Annotated
 from ..kinds import Bool, Int, Ints, Ints1, Natural, T, rank, scheme_pads, window
 from ..schema import Rule, composite, host
 from ..signature import Kind
-from ..types import I32, UNKNOWN, Shape, Tensor, Type, known
+from ..types import I32, STR, UNKNOWN, Shape, Tensor, Type, known
 from .host import ALL, AnyT
 
 #: TFLite's codes of what a window is folded by.
@@ -167,3 +167,10 @@ def NON_MAX_SUPPRESSION(boxes: T, scores: T, most: Ints1, iou_threshold: T, scor
 def RESIZE(x: T, size: Ints1, nearest: Bool, align: Bool, half: Bool) -> T:
     """RESIZE_BILINEAR or RESIZE_NEAREST_NEIGHBOR to a height and a width that are computed."""
     return x.like((x.shape[0], *size.ints(), x.shape[3]))
+
+
+@host(60020, {STR: 27}, Rule("x is one text", lambda x: x.shape == (1,)),
+      Rule("size is positive and skip is not negative", lambda size, skip: size > 0 and skip >= 0))
+def SKIP_GRAM(x: T, size: Int, skip: Int, every: Bool) -> T:
+    """Runs of size words of a text, up to skip words left out between two; if every, the shorter ones after them."""
+    return Tensor(STR, (UNKNOWN,))

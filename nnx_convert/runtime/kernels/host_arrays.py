@@ -1,6 +1,7 @@
 """Sizes, diagonals, windows, segments, elements by their index: what NNAPI has no operation for."""
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -219,8 +220,6 @@ def NON_MAX_SUPPRESSION(site: Site, boxes: Tensor, scores: Tensor, most: Tensor,
     """Corners of a box may come in either order; among equal scores the first box is first."""
     def run(boxes: Array, scores: Array, most: Array, iou: Array, least: Array, sigma: Array) -> list[Array]:
         count = int(most.item())
-        if count < 0:
-            raise RunError(f"{count} boxes are wanted")
         corners = np.concatenate((np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])), 1)
         index = np.flatnonzero(scores > least.item())
         picked, left = suppressed(scores[index], corners[index], count, fading(iou.item(), least.item(), sigma.item()))
@@ -253,5 +252,24 @@ def RESIZE(site: Site, x: Tensor, size: Tensor, nearest: bool, align: bool, half
         inner, made = Site((out,), site.threads, site.relaxed), np.empty(out.shape, out.type.dtype)
         resize = prepare(inner, x, width, height, False, align, half)
         resize(made, image, *(np.empty(shape, kind) for shape, kind in inner.buffers))
+        return [made]
+    return run
+
+
+@sized(h.SKIP_GRAM)
+def SKIP_GRAM(site: Site, x: Tensor, size: int, skip: int, every: bool) -> Compute:
+    def runs(words: list[bytes], at: tuple[int, ...]) -> Iterator[bytes]:
+        """The runs that begin with the words at these places."""
+        if len(at) < size:
+            for n in range(at[-1] + 1, min(at[-1] + skip + 2, len(words))):
+                yield from runs(words, (*at, n))
+        if every or len(at) == size:
+            yield b" ".join(words[i] for i in at)
+
+    def run(x: Array) -> list[Array]:
+        words = x[0].split()
+        found = [g for n in range(len(words)) for g in runs(words, (n,))] if len(words) >= size else []
+        made = np.empty(len(found), object)
+        made[:] = found
         return [made]
     return run

@@ -67,7 +67,7 @@ REFUSED = [
     (FormatError, "counts from", Case("RANGE", [scalar(0), scalar(9), scalar(0)], [i32(1)], "")),
     (Unsupported, "must be a constant", Case("ARG_MAX", [F, T("int32", (1,))], [i32(2, 4)], "", "ArgMaxOptions")),
     (FormatError, "slices 4 axes", Case("STRIDED_SLICE", [F, *[const([0] * 4)] * 3], [F], "", "StridedSliceOptions")),
-    (Unsupported, "no NNAPI operation for SKIP_GRAM", Case("SKIP_GRAM", [i32(3)], [i32(3)], "")),
+    (Unsupported, "no NNAPI operation for CONCAT_EMB", Case("CONCAT_EMBEDDINGS", [i32(3)], [i32(3)], "")),
     (FormatError, "sizes agree", Case("RESHAPE", [F, const([5, 5])], [f32(5, 5)], "")),
     (FormatError, "crops", Case("BATCH_TO_SPACE_ND", [f32(4, 3, 2, 1), const([2, 2]), const([[-1, 0], [0, 0]])],
                                 [f32(1, 7, 4, 1)], "")),
@@ -165,3 +165,10 @@ def test_composites_of_composites_do_not_multiply_without_end() -> None:
     ("uint32", 2**32 - 1, 2**31 - 1)])
 def test_an_index_beyond_int32_is_the_nearest_int32(dtype: str, value: int, want: int) -> None:
     assert narrow(np.array([value], dtype)).tolist() == [want]
+
+
+def test_runs_of_words_are_of_any_number() -> None:
+    case = Case("SKIP_GRAM", [T("string", (1,))], [T("string", (1,), signature=(-1,))], "", "SkipGramOptions",
+                {"NgramSize": 3, "MaxSkipSize": 2, "IncludeAllNgrams": True})
+    (node,) = load(write(case)).nodes
+    assert (node.op.name, node.args["size"], node.args["skip"], node.args["every"]) == ("SKIP_GRAM", 3, 2, True)

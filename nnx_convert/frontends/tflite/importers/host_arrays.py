@@ -102,3 +102,8 @@ def NON_MAX_SUPPRESSION_V4(g: Op, boxes: Value, scores: Value, most: Value, iou_
     indices, _, count = NON_MAX_SUPPRESSION_V5(g, boxes, scores, most, iou_threshold, score_threshold,
                                                g.const([0.0], F32))
     return indices, count
+
+
+@imports()
+def SKIP_GRAM(g: Op, o: tflite.SkipGramOptions, x: Value) -> Value:
+    return g(h.SKIP_GRAM, x, size=o.NgramSize(), skip=o.MaxSkipSize(), every=o.IncludeAllNgrams())
