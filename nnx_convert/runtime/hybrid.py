@@ -17,6 +17,8 @@ from .products import constant
 EXACT_F32 = 1 << 24
 #: The largest distance of an int8 from its zero point.
 SPAN = 255
+#: A row that spans less counts as zeros: the inverse of its scale may be beyond float32, where TFLite's answer is open.
+LEAST = f32(1e-36)
 
 
 class Rows(NamedTuple):
@@ -27,9 +29,9 @@ class Rows(NamedTuple):
 
 
 def symmetric(rows: Array) -> Rows:
-    """[n, k] on grids around 0: the largest magnitude becomes 127. A row of zeros has the scale 1."""
+    """[n, k] on grids around 0: the largest magnitude becomes 127. A row of (nearly) zeros has the scale 1."""
     reach = np.maximum(np.abs(rows.min(1)), np.abs(rows.max(1)))
-    zero = reach == 0
+    zero = reach < LEAST
     reach = np.where(zero, f32(1), reach)
     inverse = np.where(zero, f32(0), f32(127) / reach)
     ints = np.clip(away(rows * inverse[:, None]), -127, 127)
@@ -39,7 +41,7 @@ def symmetric(rows: Array) -> Rows:
 def asymmetric(rows: Array) -> Rows:
     """[n, k] on grids that cover the values of a row and 0."""
     low, high = np.minimum(f32(0), rows.min(1)), np.maximum(f32(0), rows.max(1))
-    zero = low == high
+    zero = high - low < LEAST
     scale = np.where(zero, f32(1), (high - low) / f32(SPAN))
     first, last = low / scale.astype(np.float64), high / scale.astype(np.float64)
     point = np.where(128 + np.abs(first) < 127 + np.abs(last), -128 - first, 127 - last)

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from nnx_convert.ops.host import MATMUL, host_twin
 from nnx_convert.runtime.bind import once
-from nnx_convert.runtime.hybrid import Matrix, asymmetric, quantized, symmetric
+from nnx_convert.runtime.hybrid import LEAST, Matrix, asymmetric, quantized, symmetric
 from nnx_convert.types import QPC, Q16S, ChannelQuant, Quant, Tensor
 
 f32 = np.float32
@@ -28,6 +28,7 @@ def test_symmetric_rows(rows: Array) -> None:
     found = symmetric(rows)
     for row, ints, scale in zip(rows, found.ints, found.scale, strict=True):
         reach = max(abs(row.min()), abs(row.max()))
+        reach = reach if reach >= LEAST else f32(0)
         assert scale == (reach / f32(127) if reach else 1)
         want = [max(-127, min(127, away(v * (f32(127) / reach)))) if reach else 0 for v in row]
         assert ints.tolist() == want
