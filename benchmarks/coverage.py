@@ -37,7 +37,7 @@ BASE, EX, LATE, FOLDED, HOST, STRUCTURE = "base", "ex", "late", "folded", "host"
 TEXTS = {BASE: "lowered to NNAPI's base operations at level 30", EX: "lowered at level 30 with NNAPI-EX or DENSIFY",
          LATE: "lowered at updatable level 8",
          FOLDED: "computed when the file is read", HOST: "run as host operations",
-         STRUCTURE: "graphs, states, recurrent cells: no case of one operator"}
+         STRUCTURE: "graphs, states, texts: no case of one operator"}
 #: Level 30, the default, and the latest updatable level.
 TARGETS = {BASE: Target(30, ex=False, experimental=False), EX: Target(30), LATE: Target(8)}
 
@@ -65,9 +65,12 @@ def cases() -> dict[str, list[bytes]]:
     from frontends.tflite.cases import CASES
     from frontends.tflite.host_cases import HOST as MORE
     from frontends.tflite.one_operator import write
+    from conformance.recurrent_cases import FILES
     found: dict[str, list[bytes]] = {}
     for case in (*CASES, *MORE):
         found.setdefault(case.name, []).append(write(case))
+    for file in (make(1) for make, _ in FILES.values()):
+        found.setdefault(load(file).nodes[0].at.op, []).append(file)
     return found
 
 

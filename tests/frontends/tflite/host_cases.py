@@ -120,6 +120,8 @@ ARRAYS = [
 ]
 
 COMPUTED = [
+    Case("MULTINOMIAL", [f32(2, 5), scalar(7)], [i32(2, 7)], "RANDOM_MULTINOMIAL", "RandomOptions",
+         {"Seed": 3, "Seed2": 4}, {"samples": 7}),
     Case("SHAPE", [OPEN], [i32(2)], "SHAPE", "ShapeOptions", {"OutType": 2}),
     Case("ZEROS_LIKE", [OPEN], [OPEN], "SHAPE BROADCAST_TO"),
     Case("TOPK_V2", [F, T("int32", (), fed=2)],
