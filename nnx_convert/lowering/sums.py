@@ -1,10 +1,9 @@
 """MEAN and REDUCE_SUM of bytes where NNAPI's own row does not do: as convolutions or pools with the same answers."""
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from functools import partial
-from math import prod
+from math import frexp, prod
 
 import numpy as np
 
@@ -115,7 +114,7 @@ def fractions(per: float, low: float, high: float) -> list[tuple[int, int]]:
     """
     found = []
     for value in range(1, 128):
-        middle = (low + high) / 2 - per * 2.0 ** (math.frexp(1 / (per * value))[1] - 1)
+        middle = (low + high) / 2 - per * 2.0 ** (frexp(1 / (per * value))[1] - 1)
         bias = round(value * middle)
         found.append((abs(bias / value - middle), value, bias))
     return [(value, bias) for off, value, bias in sorted(found) if off <= (high - low) / 2][:TRIES]

@@ -51,9 +51,6 @@ def product(op: OpDef, weights: tuple[int, ...], channels: bool, scale: float, *
     return make
 
 
-
-
-
 def cast(g: Build, xs: Sequence[Value]) -> Value:
     return g(convert.CAST, xs[0], to=Q8S, out=OUT)
 
