@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 
 from .codes import OperationCode, OperationCodeEx
 from .signature import Args, Form, Levels, Misfit, Param, Slots, hints_of
-from .types import UNKNOWN, Arg, Scalar, Tensor, Undecided
+from .types import UNKNOWN, Arg, Scalar, Tensor, Undecided, known
 
 
 #: Codes of the extension org.nnx_convert.host: its prefix, 1, above 16 bits of number.
@@ -210,6 +210,9 @@ class OpDef:
         except MEANINGLESS as error:
             raise OpError(self.name, f"no output follows from its arguments ({error})") from error
         outs = found if isinstance(found, tuple | list) else (found,)
+        for i, t in enumerate(outs):
+            if t is not None and t.dims is not None and any(known(n) and n < 0 for n in t.dims):
+                raise OpError(self.name, f"output {i} would have the shape {list(t.dims)}")
         return tuple(Tensor(t.type, t.dims, t.quant) for t in outs if t is not None)    # `return x` is not x's value
 
     def _typed(self, args: Args, count: int) -> tuple[Tensor, ...]:

@@ -9,7 +9,7 @@ from ..kinds import (
     T, T4z, image, nhwc, rank, scheme_pads, window)
 from ..schema import Rule, op
 from ..signature import Args, Since
-from ..types import F32, Q8, Q8S, Tensor, maybe
+from ..types import F32, Q8, Q8S, Tensor, maybe, product
 
 LateBool = Annotated[Bool, Since(30)]
 SMALL_PADS = Rule("the filter is larger than each padding amount",
@@ -106,7 +106,7 @@ BLOCKS = Rule("blocks are two positive sizes", lambda blocks: blocks.shape == (2
 
 
 @op(QUANT | {F32: 28, Q8: 28}, BLOCKS, Rule("the product of the blocks divides the batch of x",
-                                                lambda x, blocks: x.shape[0] % blocks.ints()[0] == 0))
+                                                lambda x, blocks: x.shape[0] % product(blocks.ints()) == 0))
 def BATCH_TO_SPACE_ND(x: T4, blocks: Ints1, nchw: Layout = False) -> T:
     """Batch (block row, block column, n) laid out as blocks of cells."""
     n, h, w, c = nhwc(x, nchw)

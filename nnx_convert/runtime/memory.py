@@ -1,6 +1,7 @@
 """How much a run may hold: no more than the machine has."""
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -29,10 +30,14 @@ def affordable(size: int, what: str, where: str = "") -> None:
 
 
 def affordable_outputs(outs: Sequence[Tensor], where: str = "") -> None:
-    """The same of each output of an operation, as far as its sizes are known."""
+    """The same of each output of an operation, as far as its sizes are known.
+
+    One without elements counts by its other sizes, for which a kernel prepares all the same.
+    """
     for i, t in enumerate(outs):
         if t.dims is not None and all(map(known, t.dims)):
-            affordable(t.size * t.type.dtype.itemsize, f"output {i}, {list(t.dims)},", where)
+            size = math.prod(n or 1 for n in t.dims)
+            affordable(size * t.type.dtype.itemsize, f"output {i}, {list(t.dims)},", where)
 
 
 @contextmanager
