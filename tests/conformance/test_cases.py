@@ -14,7 +14,8 @@ FOLDER = SHARED and SHARED / "cases"
 INDEX: list[dict[str, Any]] = json.loads((FOLDER / "index.json").read_text()) if FOLDER else []
 CASES = {e["name"]: e for e in INDEX if e["file"].endswith(".tflite")}
 #: What we answer where the source format leaves it open or its runtime refuses; docs/decisions/whose-numbers.md.
-DOCUMENTED = {"t_topk_nan": "a NaN comes after every number", "t_logistic_i8_badscale": "one rounding onto the file's own grid"}
+DOCUMENTED = {"t_topk_nan": "a NaN comes after every number",
+              "t_logistic_i8_badscale": "one rounding onto the file's own grid"}
 
 pytestmark = pytest.mark.skipif(SHARED is None, reason="the external suites are absent")
 
