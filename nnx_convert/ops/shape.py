@@ -1,6 +1,7 @@
 """Rearranging: reshape, transpose, join, split, cut, pad, repeat. Values are copied, never requantised."""
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 from ..kinds import (
@@ -27,11 +28,10 @@ def per_axis(name: str) -> Rule:
                                  lambda x, shape: _reshaped(x.size, shape.ints()) is not None))
 def RESHAPE(x: T1to4, shape: Ints1) -> T:
     """The elements of x in another shape; one -1 is what is left over."""
-    wanted = shape.ints()
-    try:
-        return x.like(_reshaped(x.size, wanted) or wanted)
-    except Undecided:
-        return x.like(tuple(n if known(n) and n != -1 else UNKNOWN for n in wanted))
+    wanted, found = shape.ints(), None
+    with suppress(Undecided):
+        found = _reshaped(x.size, wanted)
+    return x.like(found or tuple(n if known(n) and n != -1 else UNKNOWN for n in wanted))
 
 
 def _reshaped(size: int, wanted: Shape) -> Shape | None:

@@ -111,8 +111,7 @@ def test_a_model_without_its_parts_is_refused(change: Callable[[dict[str, object
         load(data)
 
 
-@pytest.mark.parametrize(("dtype", "says"), [("string", "STRING"), ("complex128", "COMPLEX128"),
-("variant", "VARIANT")])
+@pytest.mark.parametrize(("dtype", "says"), [("complex128", "COMPLEX128"), ("variant", "VARIANT")])
 def test_a_type_without_a_counterpart_is_named(dtype: str, says: str) -> None:
     w = TFLiteWriter()
     x = w.tensor("x", dtype, (2,))
