@@ -1,8 +1,11 @@
 """The passes, in order."""
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from ..graph import Build, Graph, Value
-from ..ops.shape import RESHAPE, TRANSPOSE
+from ..ops.shape import RESHAPE, SLICE, TRANSPOSE
 from ..target import Target
 from ..types import known
 from . import compose, quantized, recurrent, sums  # noqa: F401  (they register their rules)
@@ -33,10 +36,28 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
         EXPAND,                              # composites the passes above made
         fold,
         FUSE,
+        spelt_out,
         own_outputs,
         HOST,                                # the rest, with the reason
         prune,
     ]
+
+
+def spelt_out(graph: Graph, target: Target, trace: list[Event]) -> Graph:
+    """A constant of no elements is a slice of something: NNAPI reads a size of 0 as one that is not known."""
+    build, became = Build(graph.name), dict[Value, Value]()
+
+    def spelt(v: Any) -> Any:
+        if not isinstance(v, Value) or v.tensor.data is None or v.tensor.data.size:
+            return v
+        if v not in became:
+            seed = build.full(tuple(max(n, 1) for n in v.shape), 0, v.tensor)
+            became[v] = build(SLICE, seed, [0] * len(v.shape), list(v.shape), out=replace(v.tensor, data=None))
+        return became[v]
+    nodes = [n.mapped(spelt) for n in graph.nodes]
+    outputs = tuple(map(spelt, graph.outputs))
+    build.nodes += nodes
+    return build.finish(graph.inputs, outputs, graph.rim) if became else graph
 
 
 def own_outputs(graph: Graph, target: Target, trace: list[Event]) -> Graph:
