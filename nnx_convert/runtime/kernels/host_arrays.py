@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import RunError
 from ...ops import host_arrays as h
+from ...ops.sparse import LARGEST
 from ...schema import OpDef
 from ...types import Tensor
 from ..boxes import Verdict, suppressed
@@ -26,6 +27,13 @@ FOLDS: dict[int, np.ufunc] = {h.SUM: np.add, h.PRODUCT: np.multiply, h.LEAST: np
                               h.EVERY: np.logical_and, h.ANY: np.logical_or}
 
 
+def bearable(count: int) -> int:
+    """A number of elements that values ask for; raises `RunError` where that is beyond sense."""
+    if count > LARGEST:
+        raise RunError(f"{count} elements are asked for")
+    return count
+
+
 @kernel(h.SHAPE)
 def SHAPE(site: Site, x: Tensor) -> Run:
     sizes = x.shape
@@ -39,7 +47,7 @@ def RANGE(site: Site, start: Tensor, limit: Tensor, delta: Tensor) -> Compute:
         first, last, step = (v.item() for v in (start, limit, delta))
         if not step or (last - first) / step < 0:
             raise RunError(f"counts from {first} to {last} by {step}")
-        steps = np.full(int(np.ceil((last - first) / step)), step, start.dtype)
+        steps = np.full(bearable(int(np.ceil((last - first) / step))), step, start.dtype)
         steps[:1] = first
         return [np.add.accumulate(steps, dtype=start.dtype)]
     return run
@@ -219,7 +227,7 @@ def NON_MAX_SUPPRESSION(site: Site, boxes: Tensor, scores: Tensor, most: Tensor,
                         score_threshold: Tensor, sigma: Tensor) -> Compute:
     """Corners of a box may come in either order; among equal scores the first box is first."""
     def run(boxes: Array, scores: Array, most: Array, iou: Array, least: Array, sigma: Array) -> list[Array]:
-        count = int(most.item())
+        count = bearable(int(most.item()))
         corners = np.concatenate((np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])), 1)
         index = np.flatnonzero(scores > least.item())
         picked, left = suppressed(scores[index], corners[index], count, fading(iou.item(), least.item(), sigma.item()))
@@ -248,6 +256,7 @@ def RESIZE(site: Site, x: Tensor, size: Tensor, nearest: bool, align: bool, half
         height, width = size.tolist()
         if min(height, width) <= 0:
             raise RunError(f"an image of {height} by {width}")
+        bearable(x.shape[0] * x.shape[3] * height * width)
         out = Tensor(site.out.type, (x.shape[0], height, width, x.shape[3]), site.out.quant)
         inner, made = Site((out,), site.threads, site.relaxed), np.empty(out.shape, out.type.dtype)
         resize = prepare(inner, x, width, height, False, align, half)

@@ -135,6 +135,8 @@ def test_a_range_of_floats_rounds_at_each_step() -> None:
 FAULTS: list[tuple[OpDef, dict[str, Any], str]] = [
     (h.RANGE, {"start": ([1], I32), "limit": ([5], I32), "delta": ([0], I32)}, "counts from 1 to 5 by 0"),
     (h.RANGE, {"start": ([1], F32), "limit": ([5], F32), "delta": ([-1], F32)}, "counts from"),
+    (h.RANGE, {"start": ([0], F32), "limit": ([1e9], F32), "delta": ([1e-3], F32)}, "elements are asked for"),
+    (h.RESIZE, resized(True, 1 << 15, 1 << 14), "536870912 elements"),
     (h.TOPK, {"x": ([3, 1], F32), "k": ints(3)}, "the 3 largest of 2"),
     (h.REVERSE_SEQUENCE, {"x": (ROWS, F32), "lengths": ints(2, 4), "axis": 1, "batch": 0}, "a length is not in"),
     (h.UNSORTED_SEGMENT_SUM, {"x": (ROWS, F32), "ids": ints(0, 2), "count": ints(2)}, "index 2 is not in"),
