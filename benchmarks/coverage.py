@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nnx_convert.convert import evaluate
-from nnx_convert.frontends.tflite import importers  # noqa: F401  (fills the registry)
 from nnx_convert.frontends.tflite.importer import load
 from nnx_convert.frontends.tflite.records import OPERATORS
-from nnx_convert.frontends.tflite.registry import IMPORTERS
+from nnx_convert.frontends.tflite.registry import all_importers
 from nnx_convert.graph import Graph
 from nnx_convert.lowering.pipeline import lower
 from nnx_convert.schema import OPS
@@ -92,9 +91,9 @@ def kind(files: Sequence[bytes]) -> str:
 
 def coverage() -> Coverage:
     """All of it."""
-    known, imported = cases(), [n for n in builtins() if n in IMPORTERS]
+    known, imported = cases(), [n for n in builtins() if n in all_importers()]
     classes = {n: kind(known[n]) if n in known else STRUCTURE for n in imported}
-    return Coverage(classes, tuple(n for n in builtins() if n not in IMPORTERS))
+    return Coverage(classes, tuple(n for n in builtins() if n not in all_importers()))
 
 
 def peers() -> dict[str, list[str]]:
@@ -115,7 +114,7 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description="What is imported and lowered.")
     parser.add_argument("--names", action="store_true", help="list the operators of each class")
     names = parser.parse_args(words).names
-    found, own = coverage(), [n for n in IMPORTERS if n.startswith("CUSTOM ")]
+    found, own = coverage(), [n for n in all_importers() if n.startswith("CUSTOM ")]
     print(f"TFLite: {len(found.classes)} of {len(builtins())} built-in operators are imported")
     for what, text in TEXTS.items():
         listed = found.of(what)
@@ -128,7 +127,7 @@ def main(words: Sequence[str]) -> int:
     if PEERS is None:
         print("peers: absent ($NNX_SHARED)")
     for title, listed in peers().items():
-        print(line(f"{title}; of these {len({*listed} & {*IMPORTERS})} are imported here", len(listed)))
+        print(line(f"{title}; of these {len({*listed} & {*all_importers()})} are imported here", len(listed)))
     return 0
 
 

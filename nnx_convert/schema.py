@@ -19,7 +19,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple, get_args, get_origin
 
 from .codes import OperationCode, OperationCodeEx
-from .signature import Args, Form, Levels, Misfit, Param, Slots, hints_of
+from .signature import Args, Form, Levels, Misfit, Param, Slots, hints_of, parameters
 from .types import UNKNOWN, Arg, Scalar, Tensor, Undecided, known
 
 
@@ -57,7 +57,7 @@ class Rule:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The arguments' names."""
-        return self.of or tuple(inspect.signature(self.holds).parameters)
+        return self.of or tuple(p.name for p in parameters(self.holds))
 
     @cached_property
     def about(self) -> str:

@@ -12,13 +12,36 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Union, get_args, get_origin
+from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from .types import UNKNOWN, Arg, Scalar, Tensor, Type, Unknown, known
 
 Levels = Mapping[Type, int]      # operand type -> first feature level that takes it
 Slots = dict[str, Any]           # parameter name -> Arg, or a tuple of them where it is variadic
 Args = dict[str, Any]            # argument name -> tensor, number, signature, None, or a record of these
+
+
+class Parameter(NamedTuple):
+    """A parameter of a function; `default` is `Param.required` where it has none."""
+
+    name: str
+    default: Any
+    variadic: bool
+
+
+def parameters(fn: Any) -> Iterator[Parameter]:
+    """The parameters of a plain function, in order.
+
+    `inspect.signature` says the same; a table of hundreds of functions is read at every start.
+    """
+    code, defaults, named = fn.__code__, fn.__defaults__ or (), fn.__kwdefaults__ or {}
+    plain = code.co_varnames[:code.co_argcount]
+    rest = code.co_varnames[code.co_argcount:code.co_argcount + code.co_kwonlyargcount]
+    given = dict(zip(plain[len(plain) - len(defaults):], defaults, strict=True))
+    yield from (Parameter(name, given.get(name, Param.required), False) for name in plain)
+    if code.co_flags & inspect.CO_VARARGS:
+        yield Parameter(code.co_varnames[code.co_argcount + code.co_kwonlyargcount], Param.required, True)
+    yield from (Parameter(name, named.get(name, Param.required), False) for name in rest)
 
 
 def hints_of(source: Any) -> dict[str, Any]:
@@ -184,11 +207,11 @@ class Form:
         hints = hints_of(fn)
         records = {name: h for name, h in hints.items() if hasattr(h, "_field_defaults") and name != "return"}
         params: list[Param] = []
-        for p in inspect.signature(fn).parameters.values():
+        for p in parameters(fn):
             if p.name in records:
                 params += Param.fields(p.name, records[p.name])
             else:
-                params.append(Param.of(p.name, hints[p.name], p.default, p.kind is p.VAR_POSITIONAL))
+                params.append(Param.of(p.name, hints[p.name], p.default, p.variadic))
         return cls(fn.__name__, fn, tuple(params), records, since)
 
     @cached_property

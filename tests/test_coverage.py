@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import coverage as c
-from nnx_convert.frontends.tflite.registry import IMPORTERS
+from nnx_convert.frontends.tflite.registry import all_importers
 
 #: Without a kernel in any runtime.
 MISSING = {"CONCAT_EMBEDDINGS"}
@@ -25,7 +25,7 @@ def test_no_operator_falls_back_to_the_host(kind: str) -> None:
 
 @pytest.mark.parametrize("peer", c.peers())
 def test_what_a_peer_takes_is_taken_here(peer: str) -> None:
-    assert {*c.peers()[peer]} <= {*IMPORTERS, "CUSTOM"} | MISSING
+    assert {*c.peers()[peer]} <= {*all_importers(), "CUSTOM"} | MISSING
 
 
 def test_the_tables_name_each_class(capsys: pytest.CaptureFixture[str]) -> None:

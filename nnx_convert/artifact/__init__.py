@@ -9,20 +9,20 @@ count, code and shape is tested, and the model is built again call by call throu
 """
 from __future__ import annotations
 
-from .container import MAGIC, VERSION, Buffer
-from .decode import decode
-from .encode import encode
-from .files import load, save
 from ..model import Model
+from .container import MAGIC, VERSION, Buffer
+from .files import load, save
 
 __all__ = ["MAGIC", "VERSION", "from_bytes", "load", "save", "to_bytes"]
 
 
 def to_bytes(model: Model) -> bytes:
     """The model as the bytes of a .nnx file."""
+    from .encode import encode
     return b"".join(encode(model))
 
 
 def from_bytes(data: Buffer) -> Model:
     """The model in the bytes of a .nnx file; its constants are views of them. Raises `ArtifactError`."""
+    from .decode import decode
     return decode(data)

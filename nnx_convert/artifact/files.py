@@ -10,12 +10,11 @@ from pathlib import Path
 
 from ..errors import ArtifactError, NnxError, UsageError
 from ..model import Model
-from .decode import decode
-from .encode import encode
 
 
 def load(path: str | Path) -> Model:
     """Read a .nnx file, memory-mapped; raises `ArtifactError` where it is not whole, naming the file."""
+    from .decode import decode
     name = os.fspath(path)
     try:
         with open(name, "rb") as file:
@@ -31,6 +30,7 @@ def load(path: str | Path) -> Model:
 
 def save(model: Model, path: str | Path) -> None:
     """Write a model as a .nnx file, whole or not at all; raises `UsageError` where the place takes no file."""
+    from .encode import encode
     write(path, encode(model))
 
 

@@ -1,6 +1,7 @@
 """The commands and their options, and how they end. NumPy and all that needs it is imported by the work itself."""
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -146,7 +147,11 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     if not os.environ.get("NNX_DEBUG"):
         import warnings
         warnings.simplefilter("ignore")            # what NumPy warns of is in the numbers; stderr is for faults
+    if args is None:                               # this process ends here: before cycles add up,
+        gc.disable()
     code = ended(None if args is None else list(args))
+    if args is None:                               # and without one more search for them
+        gc.freeze()
     try:
         sys.stdout.flush()
     except BrokenPipeError:

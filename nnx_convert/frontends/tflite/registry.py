@@ -1,9 +1,9 @@
 """Importers: one function per operator, found by its name, its signature saying what it takes."""
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import FormatError, Unsupported
 from ...graph import Value
 from ...ops.custom import CUSTOM_OPS
-from ...signature import hints_of
+from ...signature import Parameter, hints_of, parameters
 from .guard import absent
 from .records import Operator
 
@@ -73,6 +73,16 @@ class Importer:
 
 
 IMPORTERS: dict[str, Importer] = {}
+#: The modules that fill it, the most wanted first: each is imported when none before it has an operator.
+FAMILIES = ("conv", "elementwise", "shape", "control", "rnn", "host_math", "host_arrays", "lookup", "custom",
+            "custom_signal", "custom_vision")
+
+
+def all_importers() -> dict[str, Importer]:
+    """Every importer by its operator's name."""
+    for family in FAMILIES:
+        import_module(f".importers.{family}", __package__)
+    return IMPORTERS
 
 
 def imports(name: str = "", options: type | None = None) -> Callable[[F], F]:
@@ -84,7 +94,7 @@ def imports(name: str = "", options: type | None = None) -> Callable[[F], F]:
     """
     def register(fn: F) -> F:
         hints = hints_of(fn)
-        inputs = [_input(p, hints) for p in inspect.signature(fn).parameters.values() if p.name not in ("g", "o")]
+        inputs = [_input(p, hints) for p in parameters(fn) if p.name not in ("g", "o")]
         IMPORTERS[name or fn.__name__] = Importer(fn, options or hints.get("o"), tuple(inputs))
         return fn
     return register
@@ -93,10 +103,12 @@ def imports(name: str = "", options: type | None = None) -> Callable[[F], F]:
 def importer_of(name: str) -> Importer:
     """The importer of an operator, a user's own before any other; raises `Unsupported` where there is none."""
     kind, _, custom = name.partition(" ")
-    mine = kind == "CUSTOM" and custom in CUSTOM_OPS
-    found = IMPORTERS.get(kind if mine else name)
-    if found is not None:
-        return found
+    wanted = kind if kind == "CUSTOM" and custom in CUSTOM_OPS else name
+    for family in FAMILIES:
+        if wanted not in IMPORTERS:
+            import_module(f".importers.{family}", __package__)
+    if wanted in IMPORTERS:
+        return IMPORTERS[wanted]
     if custom.startswith("Flex"):
         raise Unsupported(f"{custom} is TensorFlow's own, not TFLite's", hint="convert the model without SELECT_TF_OPS")
     if kind == "CUSTOM":
@@ -105,10 +117,11 @@ def importer_of(name: str) -> Importer:
     raise Unsupported(f"there is no NNAPI operation for {name} and no host operation")
 
 
-def _input(p: inspect.Parameter, hints: dict[str, Any]) -> Input:
-    hint, many = hints[p.name], p.kind is p.VAR_POSITIONAL
+def _input(p: Parameter, hints: dict[str, Any]) -> Input:
+    hint = hints[p.name]
     const = getattr(hint, "__metadata__", ()) == ("const",)
-    return Input(p.name, Handle if hint is Handle else Value, type(None) in getattr(hint, "__args__", ()), const, many)
+    return Input(p.name, Handle if hint is Handle else Value, type(None) in getattr(hint, "__args__", ()), const,
+                 p.variadic)
 
 
 def options(kind: type, op: Operator) -> Any:
