@@ -48,8 +48,9 @@ def near(steps: Array, low: int, high: int) -> Array:
     """The integers in [low, high] that are close to a step, and both ends; ascending."""
     inside = np.clip(np.nan_to_num(np.floor(steps)), low, high).astype(np.int64)
     around = inside[:, None] + np.arange(-NEAR, NEAR + 2)
-    found: Array = np.sort(np.clip(np.append(around.ravel(), (low, high)), low, high))
-    return found[np.append(True, np.diff(found) > 0)]
+    found = np.sort(np.clip(np.append(around.ravel(), (low, high)), low, high))
+    first: Array = found[np.append(True, np.diff(found) > 0)]
+    return first
 
 
 def same_steps(points: Array, first: Array | None, second: Array | None) -> bool:
