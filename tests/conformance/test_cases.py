@@ -17,8 +17,6 @@ CASES = {e["name"]: e for e in INDEX if e["file"].endswith(".tflite")}
 DOCUMENTED = {"t_topk_nan": "a NaN comes after every number",
               "t_logistic_i8_badscale": "one rounding onto the file's own grid"}
 
-pytestmark = pytest.mark.skipif(SHARED is None, reason="the external suites are absent")
-
 
 def outputs(name: str) -> list[np.ndarray[Any, Any]]:
     """What a case gives on its recorded inputs, or on zeros."""

@@ -20,8 +20,6 @@ RECORDED_OTHERWISE = {"conv1x1_int8_perchannel_densify": 3, "conv1x1_int8_percha
                       "conv3x3_int8_perchannel_perm_densify": 2}
 DETECTOR = "face_detection_full_range_sparse"
 
-pytestmark = pytest.mark.skipif(SHARED is None, reason="the external suites are absent")
-
 
 @pytest.fixture(params=["keep", "fold"])
 def target(request: pytest.FixtureRequest) -> Target:

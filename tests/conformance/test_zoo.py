@@ -2,13 +2,11 @@
 from __future__ import annotations
 
 import pytest
-from shared import SHARED
 from zoo import beyond, excess, golden, steps
 
 import nnx_convert
 from nnx_convert import CompiledModel, Target
 
-pytestmark = pytest.mark.skipif(SHARED is None, reason="the external suites are absent")
 FLOATS = ("hello_world_fp32", "blazeface_short_range_fp16", "face_landmark_fp16", "hand_landmark_lite_fp16",
           "palm_detection_lite_fp16", "pose_landmark_lite_fp16", "face_detection_full_range_sparse",
           "resnet8_cifar_fp32")
