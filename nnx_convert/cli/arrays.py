@@ -29,8 +29,8 @@ class Given:
     origin: str
 
 
-def gathered(specs: Sequence[TensorSpec], files: Mapping[str, str], archive: str | None, seed: int | None,
-             shapes: Mapping[str, Shape]) -> tuple[Given, ...]:
+def gathered(specs: Sequence[TensorSpec], shapes: Mapping[str, Shape], files: Mapping[str, str], archive: str | None,
+             seed: int | None) -> tuple[Given, ...]:
     """The inputs: those of single files, then of the archive, then drawn. Names nobody knows stay in, to be refused."""
     found = {name: Given(name, read_array(path), path) for name, path in files.items()}
     members = read_archive(archive) if archive else {}

@@ -2,17 +2,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..convert import compile
+from ..convert import compile, convert, kind, read
 from ..emit.report import LABEL, headed, size
 from ..errors import ExitCode
-from ..runtime.compiled import CompiledModel
+from ..model import Model
+from ..runtime.compiled import CompiledModel, TensorSpec
 from ..runtime.kernel import Array
 from ..types import Shape
 from .arrays import Given, gathered, read_archive, write_archive
@@ -41,16 +42,16 @@ class Ran:
 
 def run_file(file: str, given: Mapping[str, str], archive: str | None, seed: int | None,
              output: str | None, expect: str | None, atol: float | None, rtol: float | None, backend: str,
-             threads: int | None, shapes: Mapping[str, Shape], report: str) -> ExitCode:
+             threads: int | None, signature: str | None, shapes: Mapping[str, Shape], report: str) -> ExitCode:
     """Do it; raises `NnxError`."""
     begun = time.perf_counter()
     with Progress() as progress:
         progress("compiling")
-        model = compile(file, threads=threads, shapes=shapes or None, backend=backend)
-        inputs = gathered(model.inputs, given, archive, seed, shapes)
+        model = compile(entered(file, signature, shapes), threads=threads, shapes=shapes or None, backend=backend)
+        inputs = gathered(*asked(model, signature, shapes), given, archive, seed)
         golden = read_archive(expect) if expect else {}
         progress("running")
-        outputs = model.run({g.name: g.array for g in inputs})
+        outputs = model.run({g.name: g.array for g in inputs}, signature)
     differences = compared(outputs, golden, Tolerance(atol, rtol), expect) if expect else ()
     written = write_archive(output, outputs) if output else None
     ran = Ran(Path(file).name, time.perf_counter() - begun, inputs, outputs, expect, differences, output, written)
@@ -59,6 +60,23 @@ def run_file(file: str, given: Mapping[str, str], archive: str | None, seed: int
     else:
         show(lines(ran, model), LABEL)
     return ExitCode.GOOD if ran.good else ExitCode.DIFFERENT
+
+
+def entered(file: str, signature: str | None, shapes: Mapping[str, Shape]) -> str | Model:
+    """What to compile: the file, or the graph that a signature of a source file leads to."""
+    if signature is None:
+        return file
+    return file if kind(read(file)[0]) == "nnx" else convert(file, shapes=shapes, signature=signature)
+
+
+def asked(model: CompiledModel, signature: str | None, shapes: Mapping[str, Shape]
+          ) -> tuple[Sequence[TensorSpec], Mapping[str, Shape]]:
+    """The inputs and the sizes wanted for them, by the names that a signature gives them where there is one."""
+    if signature is None:
+        return model.inputs, shapes
+    own, specs = model.entry(signature).inputs, {s.name: s for s in model.inputs}
+    return ([replace(specs[port], name=name) for name, port in own],
+            {name: shapes[port] for name, port in own if port in shapes})
 
 
 def lines(ran: Ran, model: CompiledModel) -> Iterator[tuple[str, str]]:

@@ -74,7 +74,7 @@ class CompiledModel:
         input counts for this run; what the run leaves is the state of the next.
         """
         if signature is not None:
-            return self._run_entry(inputs, self._entry(signature))
+            return self._run_entry(inputs, self.entry(signature))
         if isinstance(inputs, Mapping):
             return self._run(rim.by_position(self.model.rim.inputs, inputs))
         return list(self._run(list(inputs)).values())
@@ -89,7 +89,8 @@ class CompiledModel:
             self._state.keep(found)
         return {o.name: a for o, a in zip(self.outputs, found, strict=True) if not o.state}
 
-    def _entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> Entry:
+        """A signature by its name; raises `UsageError` naming those there are."""
         if name not in self.signatures:
             elsewhere = self.model.source is not None and name in self.model.source.signatures
             hint = f"convert the file with signature={name!r}" if elsewhere else \

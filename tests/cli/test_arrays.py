@@ -48,7 +48,7 @@ def test_files_go_before_the_archive_and_that_before_the_seed(tmp_path: Path) ->
     np.savez(tmp_path / "all.npz", in0=np.array([2.0]), b=np.array([3.0]), in_c=np.array([4.0]))
     specs = [spec("float64", (1,), name) for name in "abcd"]
     single = str(tmp_path / "a.npy")
-    found = gathered(specs, {"a": single, "z": single}, str(tmp_path / "all.npz"), 7, {})
+    found = gathered(specs, {}, {"a": single, "z": single}, str(tmp_path / "all.npz"), 7)
     values = {g.name: (g.array.item(), g.origin.removeprefix(f"{tmp_path}/")) for g in found}
     assert values["a"] == (1.0, "a.npy")
     assert values["b"] == (3.0, "all.npz[b]")
