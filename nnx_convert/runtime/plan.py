@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import RunError
 from ..types import Shape
 from .bind import Program, Slot
+from .memory import HINT
 
 #: Arrays start at multiples of this many bytes: a cache line, and the widest vector.
 ALIGN = 64
+#: Offsets and their sums are int64.
+ADDRESSABLE = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -116,16 +120,25 @@ def _width(program: Program, i: Slot) -> int:
 
 def _place(blocks: Iterable[_Block]) -> int:
     """Give each block an offset, largest first, in the smallest gap that is free while it lives; the arena's size."""
-    placed: list[_Block] = []
-    end = 0
-    for block in sorted(blocks, key=lambda b: (-b.size, b.first, b.last)):
-        taken = sorted((b.offset, b.offset + b.size) for b in placed if b.first <= block.last and block.first <= b.last)
-        at, best, gap = 0, -1, -1
-        for low, high in taken:
-            if low - at >= block.size and (gap < 0 or low - at < gap):
-                best, gap = at, low - at
-            at = max(at, -(-high // ALIGN) * ALIGN)
-        block.offset = best if best >= 0 else at
-        end = max(end, block.offset + block.size)
-        placed.append(block)
-    return -(-end // ALIGN) * ALIGN
+    order = sorted(blocks, key=lambda b: (-b.size, b.first, b.last))
+    if not order:
+        return 0
+    if sum(b.size for b in order) > ADDRESSABLE:
+        raise RunError("the arrays need more bytes than have addresses", hint=HINT)
+    first, last, high = (np.array(v) for v in zip(*((b.first, b.last, b.size) for b in order), strict=True))
+    low = np.zeros_like(high)
+    for n, block in enumerate(order):
+        together = np.flatnonzero((first[:n] <= block.last) & (last[:n] >= block.first))
+        block.offset = _gap(low[together], high[together], block.size)
+        low[n] = block.offset
+        high[n] += block.offset
+    return -(-int(high.max()) // ALIGN) * ALIGN
+
+
+def _gap(low: np.ndarray[Any, Any], high: np.ndarray[Any, Any], size: int) -> int:
+    """Where the smallest gap of at least `size` bytes begins between stretches from low to high, or after them all."""
+    order = np.argsort(low, kind="stable")
+    free = np.maximum.accumulate(np.concatenate(([0], -(-high[order] // ALIGN) * ALIGN)))
+    room = low[order] - free[:-1]
+    fits = np.flatnonzero(room >= size)
+    return int(free[fits[np.argmin(room[fits])]] if fits.size else free[-1])

@@ -1,12 +1,15 @@
 """The planner: what lives at the same time never shares bytes, and little is wasted."""
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nnx_convert.errors import RunError
 from nnx_convert.runtime.bind import Program, Step
 from nnx_convert.runtime.plan import ALIGN, Plan, plan
 from nnx_convert.types import F32, Tensor
@@ -84,3 +87,16 @@ def test_a_value_read_later_is_not_taken_over() -> None:
 def test_the_usage_tells_the_bytes_alive_at_each_step() -> None:
     p = plan(chain([256] * 4, [[0], [1], [2]]))
     assert p.usage()[:3] == [2048, 2048, 2048] and max(p.usage()) <= p.size
+
+
+def test_a_plan_of_many_steps_takes_seconds_at_most() -> None:
+    count = 20_000
+    reads = [[n, n * 7 % (n + 1)] if n % 10 == 0 else [n] for n in range(count)]
+    begun = time.process_time()
+    plan(chain([64 + n % 500 for n in range(count + 1)], reads))
+    assert time.process_time() - begun < 10
+
+
+def test_arrays_beyond_any_address_are_refused() -> None:
+    with pytest.raises(RunError, match="addresses"):
+        plan(chain([1 << 60] * 2, [[0]]))
