@@ -100,7 +100,7 @@ def CEIL(x: T) -> T:
 
 @composite(ALL)
 def COS(x: T) -> T:
-    """sin(x + pi / 2)."""
+    """cos(x), x in radians."""
     return x
 
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import numpy as np
+
 from ..kinds import AXIS, BROADCASTS, Bool, Float, Int, Ints, Ints1, T, To, rank, takes
 from ..schema import Rule, composite, host
 from ..types import F32, I32, Tensor
@@ -76,6 +78,14 @@ def IMAG(x: T) -> AnyT:
 def FAKE_QUANT(x: T, least: Float, most: Float, bits: Int, narrow: Bool) -> T:
     """x at the nearest of 2 ** bits (less one if narrow) even steps from least to most, moved so that one is 0."""
     return x
+
+
+def fake_grid(least: float, most: float, bits: int, narrow: bool) -> tuple[float, float, float, float]:
+    """FAKE_QUANT's range, moved to where a step is 0, the step and its inverse, in TFLite's float32 arithmetic."""
+    f32, first, last = np.float32, int(narrow), (1 << bits) - 1
+    scale = (f32(most) - f32(least)) / f32(last - first)
+    zero = np.clip(np.floor(f32(first) - f32(least) / scale + f32(0.5)), f32(first), f32(last))
+    return float((f32(first) - zero) * scale), float((f32(last) - zero) * scale), float(scale), float(f32(1) / scale)
 
 
 @host(60036, ALL, pure=False)

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from nnx_convert.convert import evaluate
+from nnx_convert.errors import RunError
 from nnx_convert.graph import Build, Graph, Value
 from nnx_convert.lowering.exact import computed, near, same_steps
 from nnx_convert.lowering.flatten import flatten
 from nnx_convert.lowering.pipeline import lower
 from nnx_convert.lowering.sums import fractions
-from nnx_convert.ops import elementwise as e, host, reduce as r
+from nnx_convert.ops import elementwise as e, host, host_math, reduce as r
 from nnx_convert.runtime.compiled import CompiledModel
 from nnx_convert.target import Target
-from nnx_convert.types import F32, UNKNOWN, Q8, Q8S, Port, Quant, Rim, Tensor
+from nnx_convert.types import F32, I32, UNKNOWN, Q8, Q8S, Port, Quant, Rim, Tensor
 
 POINTS = np.array([0, 4, 5, 6, 9])
 #: Values of two functions at POINTS; whether they are the same function on all of 0 to 9.
@@ -122,3 +123,43 @@ def test_a_mean_of_what_is_not_negative_needs_no_host(type_: Any, n: int) -> Non
     legal, trace = lower(graph, Target(30), evaluate)
     assert [node.op.name for node in legal.nodes] == ["DEPTHWISE_CONV_2D"]
     assert any("every sum" in ev.why for ev in trace)
+
+
+def elements(op: Any, **named: Any) -> Graph:
+    """An operation on a row of floats of any length."""
+    g, v = Build("g"), Value("x", Tensor(F32, (UNKNOWN,)))
+    return g.finish((v,), (g(op, v, **named),), Rim())
+
+
+RANGES = [(0.0, 255 / 64, 8, False), (-1.0, 1.0, 8, False), (-2.0, 255 / 64 - 2, 8, False), (-0.3, 5.7, 8, True),
+          (-1.5, 1.5, 2, False), (1.0, 3.0, 5, False), (-6.0, -0.1, 16, False)]
+
+
+@pytest.mark.parametrize(("least", "most", "bits", "narrow"), RANGES)
+def test_a_fake_quantised_float_is_the_same_halfway(least: float, most: float, bits: int, narrow: bool) -> None:
+    """Every midpoint between two steps, and the floats on both sides of it."""
+    graph = elements(host_math.FAKE_QUANT, least=least, most=most, bits=bits, narrow=narrow)
+    low, _, step, _ = host_math.fake_grid(least, most, bits, narrow)
+    middle = (low + step * np.arange(-1.5, (1 << bits) + 1)).astype(np.float32)
+    x = np.concatenate([middle, *(np.nextafter(middle, np.float32(far)) for far in (-np.inf, np.inf))])
+    legal, _ = lower(graph, Target(), evaluate)
+    assert not any(n.op.host for n in legal.nodes)
+    np.testing.assert_array_equal(run(legal, x), run(graph, x))
+
+
+def test_a_cosine_is_near_at_any_distance() -> None:
+    rows = np.random.default_rng(0).uniform(-1, 1, (10, 50_000)) * 10.0 ** np.arange(-4, 6)[:, None]
+    x = rows.ravel().astype(np.float32)
+    legal, _ = lower(elements(host.COS), Target(), evaluate)
+    assert not any(n.op.host for n in legal.nodes)
+    np.testing.assert_allclose(run(legal, x), np.cos(x.astype(np.float64)), rtol=0, atol=2.0 ** -21)
+
+
+@pytest.mark.parametrize("op", [host.FLOOR_DIV, host.FLOOR_MOD, host.TRUNC_DIV], ids=lambda o: o.name)
+def test_a_division_by_a_constant_zero_fails_as_in_tflite(op: Any) -> None:
+    g, v = Build("g"), Value("x", Tensor(I32, (3,)))
+    graph = g.finish((v,), (g(op, v, g.const([2, 0, 1], I32)),), Rim())
+    legal, trace = lower(graph, Target(), evaluate)
+    assert any("constant zero" in ev.why for ev in trace)
+    with pytest.raises(RunError, match="division by zero"):
+        run(legal, np.array([4, 5, 6], np.int32))

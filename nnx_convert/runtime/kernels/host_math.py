@@ -91,12 +91,8 @@ def IMAG(site: Site, x: Tensor) -> Run:
 
 @kernel(h.FAKE_QUANT, inplace=("x",))
 def FAKE_QUANT(site: Site, x: Tensor, least: float, most: float, bits: int, narrow: bool) -> Run:
-    """The range is moved to where a step is 0; then (x - low) * (1 / step), rounded half away from zero."""
-    first, last = int(narrow), (1 << bits) - 1
-    scale = f32(f32(f32(most) - f32(least)) / f32(last - first))
-    from_least = f32(first) - f32(least) / scale
-    zero = f32(np.clip(np.floor(from_least + f32(0.5)), first, last))
-    low, high, inverse = (f32(first) - zero) * scale, (f32(last) - zero) * scale, f32(1) / scale
+    """(x - low) * (1 / step), rounded half away from zero."""
+    low, high, scale, inverse = map(f32, h.fake_grid(least, most, bits, narrow))
 
     def step(out: Array, x: Array) -> None:
         np.clip(x, low, high, out=out)
