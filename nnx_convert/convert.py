@@ -88,7 +88,7 @@ def import_graph(data: Data, shapes: Mapping[str, Shape], signature: str | None 
             from .frontends.tflite.importer import load as load_tflite
             return load_tflite(data, shapes, signature, evaluate)
         case "onnx":
-            raise Unsupported("is an ONNX model; this version reads TFLite and .nnx")
+            raise Unsupported("is an ONNX model; this version reads TFLite and .nnx", hint="convert it to TFLite first")
         case "nnx":
             raise UsageError("is a converted model already", hint="run it, or convert its source file")
     raise FormatError("is neither a TFLite nor an ONNX model" if len(data) else "is empty")
@@ -125,20 +125,20 @@ def compile(model: Model | Source, *, threads: int | None = None, shapes: Mappin
             backend: str = "auto") -> CompiledModel:
     """A model that runs on this machine, from a Model, a source file or a .nnx file.
 
-    `threads`: how many matrix products use (all cores by default). `shapes` compiles for these input sizes
-    now, not at the first run. `backend`: "auto" or "numpy".
+    `threads`: how many matrix products use; by default all cores where a product is large, else one. `shapes`
+    compiles for these input sizes now, not at the first run. `backend`: "auto" or "numpy". Raises `FormatError` and
+    `Unsupported` as `convert` does, `UsageError` on shapes or options that make no sense.
     """
     from .runtime.compiled import CompiledModel
-    if not isinstance(model, Model):
-        data, name = read(model)
-        try:
-            if kind(data) == "nnx":
-                model = artifact.from_bytes(data)
-            else:
-                model = _compiled(data, Target(), shapes or {}, False, lambda stage: None)
-        except NnxError as error:
-            raise error.at(name) from error
-    compiled = CompiledModel(model, threads=threads, backend=backend)
-    if shapes:
-        compiled.prepare(shapes)
-    return compiled
+    name = ""
+    try:
+        if not isinstance(model, Model):
+            data, name = read(model)
+            model = artifact.from_bytes(data) if kind(data) == "nnx" else \
+                _compiled(data, Target(), shapes or {}, False, lambda stage: None)
+        compiled = CompiledModel(model, threads=threads, backend=backend)
+        if shapes:
+            compiled.prepare(shapes)
+        return compiled
+    except NnxError as error:
+        raise error.at(name) from error

@@ -39,6 +39,7 @@ def write(path: str | Path, pieces: Iterable[bytes | memoryview]) -> None:
 
     A name that is no plain file (a pipe, a terminal) is written to as it is. Raises `UsageError`.
     """
+    place = Path(path)
     try:
         place = Path(os.path.realpath(path))
         if place.exists() and not place.is_file() and not place.is_dir():
@@ -47,7 +48,9 @@ def write(path: str | Path, pieces: Iterable[bytes | memoryview]) -> None:
         else:
             _replace(place, pieces)
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot be written: {reason(error)}", os.fspath(path)) from error
+        missing = isinstance(error, FileNotFoundError) and not os.path.isdir(place.parent)
+        hint = f"there is no folder {place.parent}" if missing else ""
+        raise UsageError(f"cannot be written: {reason(error)}", os.fspath(path), hint) from error
 
 
 def _replace(place: Path, pieces: Iterable[bytes | memoryview]) -> None:

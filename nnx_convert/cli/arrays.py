@@ -5,6 +5,7 @@ import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import BinaryIO
 
 import numpy as np
 
@@ -16,6 +17,11 @@ from ..types import Shape
 
 #: What NumPy raises on a file that is no .npy or .npz.
 BROKEN = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError, MemoryError)
+#: How a file of one array begins, and one of several.
+MAGIC = {".npy": b"\x93NUMPY", ".npz": b"PK"}
+#: What is wrong with one in the place of the other, and what to do about it.
+MISTAKEN = {".npy": ("holds several arrays, not one", "a .npz goes to --inputs"),
+            ".npz": ("holds one array, not an archive of them", "a .npy goes to --input NAME=x.npy")}
 #: The same moment for each member, so that the same arrays give the same file.
 MOMENT = (1980, 1, 1, 0, 0, 0)
 
@@ -31,7 +37,10 @@ class Given:
 
 def gathered(specs: Sequence[TensorSpec], shapes: Mapping[str, Shape], files: Mapping[str, str], archive: str | None,
              seed: int | None) -> tuple[Given, ...]:
-    """The inputs: those of single files, then of the archive, then drawn. Names nobody knows stay in, to be refused."""
+    """The inputs: those of single files, then of the archive, then drawn. Names nobody knows stay in, to be refused.
+
+    Raises `FormatError` on a file that is none, `InputError` where nothing gives an input.
+    """
     found = {name: Given(name, read_array(path), path) for name, path in files.items()}
     members = read_archive(archive) if archive else {}
     for i, spec in enumerate(specs):
@@ -42,6 +51,11 @@ def gathered(specs: Sequence[TensorSpec], shapes: Mapping[str, Shape], files: Ma
             found[spec.name] = Given(spec.name, members[key], f"{archive}[{key}]")
         elif seed is not None and not spec.state:
             found[spec.name] = Given(spec.name, drawn(spec, (seed, i), shapes), f"seed {seed}")
+    missing = [s.name for s in specs if s.name not in found and not s.state]
+    if missing and {s.name for s in specs}.issuperset(found):
+        held = f"; {archive} holds {', '.join(members) or 'nothing'}" if archive else ""
+        raise InputError(f"{', '.join(map(repr, missing))} is missing{held}",
+                         hint="give --input NAME=x.npy, --inputs ALL.npz or --random SEED")
     return tuple(found.values())
 
 
@@ -68,23 +82,34 @@ def read_array(path: str) -> Array:
     """A .npy file. Raises `FormatError`."""
     try:
         with open(path, "rb") as file:      # NumPy leaves a broken archive open
-            found = np.load(file, allow_pickle=False)
+            begins_as(".npy", file, path)
+            found: Array = np.load(file, allow_pickle=False)
+            return found
     except BROKEN as error:
         raise FormatError(f"cannot be read as an array: {reason(error)}", path) from error
-    if not isinstance(found, np.ndarray):
-        raise FormatError("holds several arrays, not one", path, "a .npz goes to --inputs")
-    return found
 
 
 def read_archive(path: str) -> dict[str, Array]:
     """A .npz file. Raises `FormatError`."""
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as found:
-            if isinstance(found, np.lib.npyio.NpzFile):
+        with open(path, "rb") as file:
+            begins_as(".npz", file, path)
+            with np.load(file, allow_pickle=False) as found:
                 return {name: found[name] for name in found.files}
-    except (*BROKEN, AttributeError, TypeError) as error:     # a single array is no context manager
+    except BROKEN as error:
         raise FormatError(f"cannot be read as an archive of arrays: {reason(error)}", path) from error
-    raise FormatError("holds one array, not an archive of them", path)
+
+
+def begins_as(kind: str, file: BinaryIO, path: str) -> None:
+    """Raise `FormatError` where a file's first bytes are not those of its kind; NumPy would take it for a pickle."""
+    head = file.read(max(map(len, MAGIC.values())))
+    file.seek(0)
+    if head.startswith(MAGIC[kind]):
+        return
+    if head.startswith(tuple(MAGIC.values())):
+        text, hint = MISTAKEN[kind]
+        raise FormatError(text, path, hint)
+    raise FormatError(f"cannot be read: it is no {kind} file", path)
 
 
 def write_archive(path: str, arrays: Mapping[str, Array]) -> int:

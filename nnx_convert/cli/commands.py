@@ -120,7 +120,8 @@ def convert(**options: Any) -> Work:
 @click.option("--rtol", type=click.FloatRange(0), help="The same, in parts of the expected number.")
 @click.option("--backend", type=click.Choice(("auto", "numpy")), default="auto", show_default=True,
               help="What computes it.")
-@click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads of matrix products. [all cores]")
+@click.option("--threads", type=click.IntRange(1), metavar="N",
+              help="Threads of matrix products. [all cores where one is large, else one]")
 @click.option("--signature", metavar="NAME",
               help="The entry point to run, where it is not the main one. Inputs and outputs have the names it gives "
                    "them, --shape those of the file.")

@@ -33,6 +33,10 @@ def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_ex
         data, name = read(model)
         form = kind(data)
         if form == "nnx":
+            nothing_to_obey(name, {
+                "--target": target != "30", "--no-ex": no_ex, "--no-experimental": no_experimental,
+                "--sparse": sparse != "keep", "--hybrid": hybrid != "exact", "--strict": strict,
+                "--signature": signature is not None, "--shape": bool(shapes)})
             converted = loaded(data, name)
         else:
             output = output or f"{Path(model).stem}.nnx"
@@ -47,6 +51,13 @@ def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_ex
     found = facts(converted, source=name, format=FORMATS[form], source_bytes=len(data),
                   seconds=time.perf_counter() - begun, arena_bytes=arena, measured=measured)
     say(found if not output else replace(found, output=output, output_bytes=os.path.getsize(output)), report)
+
+
+def nothing_to_obey(name: str, given: Mapping[str, bool]) -> None:
+    """Raise `UsageError` on options that a conversion obeys and a model that is converted already cannot."""
+    if options := ", ".join(option for option, there in given.items() if there):
+        raise UsageError(f"is converted already and cannot follow {options}", name,
+                         "give it with the model's source file")
 
 
 def loaded(data: Buffer, name: str) -> Model:

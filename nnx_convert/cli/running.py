@@ -11,7 +11,7 @@ import numpy as np
 
 from ..convert import compile, convert, kind, read
 from ..emit.report import LABEL, headed, size
-from ..errors import ExitCode
+from ..errors import ExitCode, NnxError
 from ..model import Model
 from ..runtime.compiled import CompiledModel, TensorSpec
 from ..runtime.kernel import Array
@@ -51,7 +51,7 @@ def run_file(file: str, given: Mapping[str, str], archive: str | None, seed: int
         inputs = gathered(*asked(model, signature, shapes), given, archive, seed)
         golden = read_archive(expect) if expect else {}
         progress("running")
-        outputs = model.run({g.name: g.array for g in inputs}, signature)
+        outputs = outputs_of(model, inputs, signature, Path(file).name)
     differences = compared(outputs, golden, Tolerance(atol, rtol), expect) if expect else ()
     written = write_archive(output, outputs) if output else None
     ran = Ran(Path(file).name, time.perf_counter() - begun, inputs, outputs, expect, differences, output, written)
@@ -60,6 +60,14 @@ def run_file(file: str, given: Mapping[str, str], archive: str | None, seed: int
     else:
         show(lines(ran, model), LABEL)
     return ExitCode.GOOD if ran.good else ExitCode.DIFFERENT
+
+
+def outputs_of(model: CompiledModel, inputs: Sequence[Given], signature: str | None, name: str) -> dict[str, Array]:
+    """The outputs by name; a fault names the file."""
+    try:
+        return model.run({g.name: g.array for g in inputs}, signature)
+    except NnxError as error:
+        raise error.at(name) from error
 
 
 def entered(file: str, signature: str | None, shapes: Mapping[str, Shape]) -> str | Model:

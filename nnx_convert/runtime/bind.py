@@ -176,7 +176,7 @@ class Binder:
         try:
             found = o.op.check([self.read(i) for i in o.inputs], declared)
         except OpError as error:
-            raise RunError(str(error), self.place(number)) from error
+            raise broken(error, self.place(number)) from error
         return found, tuple(_merged(a, b) for a, b in zip(found.outputs, declared, strict=False))
 
     def prepared(self, number: int, o: Operation, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> Step:
@@ -187,7 +187,7 @@ class Binder:
         except NeedsValue as error:
             raise Dynamic(self.place(number)) from error
         except OpError as error:
-            raise RunError(str(error), self.place(number)) from error
+            raise broken(error, self.place(number)) from error
         except RunError as error:
             raise error.at(self.place(number)) from error
         where = {id(t): i for i in o.inputs if isinstance(t := self.arg(i), Tensor)}
@@ -274,6 +274,11 @@ def _value(t: Tensor) -> Array:
     if t.data is None:
         raise NeedsValue
     return t.data
+
+
+def broken(error: OpError, where: str) -> RunError:
+    """A rule that an operation breaks, as a fault of the run; the operation is named once."""
+    return RunError(error.text if where.endswith(f" {error.op}") else str(error), where, error.hint)
 
 
 @contextmanager

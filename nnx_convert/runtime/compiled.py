@@ -128,15 +128,12 @@ class CompiledModel:
     def prepare(self, shapes: Mapping[str, Shape] | None = None) -> Compiled | None:
         """Compile ahead for input shapes (by name; the model's own where they are known).
 
-        None where sizes follow from values. Raises `InputError` where a size stays open.
+        None where sizes follow from values. Raises `UsageError` on shapes that the model's inputs cannot have,
+        `InputError` where a size stays open.
         """
-        chosen = {p.name: (shapes or {}).get(p.name, p.shape) for p in self.model.rim.inputs}
-        open_ = [n for n, s in chosen.items() if s is None or None in s]
-        if open_:
-            raise InputError(f"the sizes of {', '.join(open_)} are open", hint="give shapes")
+        chosen = rim.chosen(self.model.rim.inputs, shapes or {})
         operands = [self.model.operands[i] for i in self.model.inputs]
-        return self._runner.compiled([rim.inside(tuple(n or 0 for n in s or ()), o)
-                                      for s, o in zip(chosen.values(), operands, strict=True)])
+        return self._runner.compiled([rim.inside(s, o) for s, o in zip(chosen, operands, strict=True)])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (self.model, self._threads, self._backend)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, UsageError
 from ..model import Model, Operand
 from ..types import Port, Quant, Shape
 from .kernel import Array
@@ -34,6 +34,35 @@ def completed(model: Model, given: Sequence[Any]) -> list[Any]:
         raise InputError(f"takes {len(own)} inputs, not {len(given)}",
                          hint=f"the inputs are {', '.join(p.name for p in ports)}")
     return [*given, *[None] * (len(ports) - len(given))]
+
+
+def chosen(ports: Sequence[Port], shapes: Mapping[str, Shape]) -> list[Shape]:
+    """The shape of each input: the one given for its name, else its own.
+
+    Raises `UsageError` on a name or a shape that the ports do not have, `InputError` where a size stays open.
+    """
+    if extra := [n for n in shapes if all(p.name != n for p in ports)]:
+        raise UsageError(f"there is no input {', '.join(map(repr, extra))}",
+                         hint=f"the inputs are {', '.join(p.name for p in ports)}")
+    for p in ports:
+        if p.name in shapes and not takes(p, shapes[p.name]):
+            raise UsageError(f"input {p.name!r} cannot have the shape {list(shapes[p.name])}",
+                             hint=f"the model has {shown(p)}; other sizes are given when its source is converted")
+    found = {p.name: shapes.get(p.name, p.shape) for p in ports}
+    if open_ := [n for n, s in found.items() if s is None or None in s]:
+        raise InputError(f"the sizes of {', '.join(open_)} are open", hint="give shapes")
+    return [tuple(n or 0 for n in s or ()) for s in found.values()]
+
+
+def takes(port: Port, shape: Sequence[int]) -> bool:
+    """Whether a port can have a shape: its own sizes where they are known."""
+    return port.shape is None or len(shape) == len(port.shape) and all(
+        n is None or n == m for n, m in zip(port.shape, shape, strict=True))
+
+
+def shown(port: Port) -> str:
+    """The port's shape in words, a question mark for a size that is open."""
+    return "[" + ",".join("?" if n is None else str(n) for n in port.shape or ()) + "]"
 
 
 def enter(model: Model, given: Sequence[Any]) -> list[Array | None]:
@@ -76,10 +105,8 @@ def fitted(port: Port, value: Any) -> Array | str:
         if not same:
             return f"{port.name!r} is {array.dtype}, not {want}"
         array = array.astype(want)
-    if port.shape is not None and (array.ndim != len(port.shape) or any(
-            n is not None and n != m for n, m in zip(port.shape, array.shape, strict=True))):
-        shown = "[" + ",".join("?" if n is None else str(n) for n in port.shape) + "]"
-        return f"{port.name!r} has shape {list(array.shape)}, not {shown}"
+    if not takes(port, array.shape):
+        return f"{port.name!r} has shape {list(array.shape)}, not {shown(port)}"
     return array
 
 
