@@ -1,4 +1,4 @@
-"""Samsung's NNAPI-EX operations (seeds/NeuralNetworksEx.h). Truth values are QUANT8 of scale 1."""
+"""Samsung's NNAPI-EX operations, after NeuralNetworksEx.h. Truth values are QUANT8 of scale 1."""
 from __future__ import annotations
 
 from typing import Annotated

@@ -1,8 +1,8 @@
 """Functions in fixed point: exponential, logistic, tanh, reciprocal, inverse square root, logarithm.
 
-Source: gemmlowp's `fixedpoint.h` and LiteRT's `internal/common.h`, as the project's notes on integer kernels
-have them. `Fixed(width)` works on raw values of 32 or 16 bits, carried as int64. An argument `k` is the number
-of integer bits of the raw value: it stands for value * 2^(k + 1 - width).
+Source: gemmlowp's `fixedpoint.h` and LiteRT's `internal/common.h`, bit by bit. `Fixed(width)` works on raw values
+of 32 or 16 bits, carried as int64. An argument `k` is the number of integer bits of the raw value: it stands for
+value * 2^(k + 1 - width).
 """
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """TFLite's integer arithmetic: multipliers in fixed point and the roundings that go with them.
 
-Source: LiteRT's reference kernels (gemmlowp's fixed point, `MultiplyByQuantizedMultiplier`), as written down
-bit by bit in the project's notes on integer kernels. All functions take and give whole arrays; integers are
-carried as int64 where a product needs it.
+Source: LiteRT's reference kernels (gemmlowp's fixed point, `MultiplyByQuantizedMultiplier`), bit by bit. All
+functions take and give whole arrays; integers are carried as int64 where a product needs it.
 """
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Float activations as int8 for a product with int8 weights, as TFLite's dynamic range kernels make them.
 
 Source: LiteRT's `portable_tensor_utils.cc` (`SymmetricQuantizeFloats`, `AsymmetricQuantizeFloats`) and the hybrid
-paths of its reference kernels, as the project's notes on integer kernels have them. Every step is rounded to
-float32 by itself; sums of products are exact.
+paths of its reference kernels, bit by bit. Every step is rounded to float32 by itself; sums of products are exact.
 """
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Recurrent cells in integers: LiteRT's 8x8 -> 16 LSTM, the older LSTM with uint8 states, and SVDF.
 
 Source: LiteRT's `lstm_eval.cc`, `svdf.cc` and `reference/lstm_cell`, AOSP's `QLSTM.cpp` and `QuantizedLSTM.cpp`,
-as the project's notes on integer kernels have them bit by bit. Gates are Q3.12 in 16 bits; a sigmoid or a tanh
-of them is a look-up in a table of `fixedmath`'s 65536 answers. Sums of products are made exactly in floats.
+bit by bit. Gates are Q3.12 in 16 bits; a sigmoid or a tanh of them is a look-up in a table of `fixedmath`'s 65536
+answers. Sums of products are made exactly in floats.
 """
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def _scaled(beta: float, scale: f32) -> tuple[int, int, int]:
 
 
 def softmax8(x: Tensor, out: Tensor, beta: float) -> Callable[[Array], Array]:
-    """TFLite's SOFTMAX of bytes (section 6 of the notes): the exponential is a table of the 256 differences."""
+    """TFLite's SOFTMAX of bytes (`reference_ops::Softmax`): the exponential is a table of the 256 differences."""
     m, left, least = _scaled(beta, grid(x)[0])
     d = np.arange(-255, 1)
     counts = d >= least

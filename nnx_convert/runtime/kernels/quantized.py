@@ -1,7 +1,7 @@
 """Quantised arithmetic, element by element, as LiteRT's reference kernels do it.
 
 Each function here is given the tensors and returns a function from raw integers (any shapes that broadcast) to
-raw integers of the output's type. Section numbers are those of the project's notes on integer kernels.
+raw integers of the output's type.
 """
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def brought(t: Tensor, left: int, pair: Pair) -> One:
 
 
 def add(x: Tensor, y: Tensor, out: Tensor, act: int, sign: int = 1, shifted: bool = False) -> Two:
-    """x + y, or x - y (section 4): both brought to twice the larger scale with 20 more bits, 15 for int16.
+    """x + y, or x - y (`AddElementwise`): both brought to twice the larger scale with 20 more bits, 15 for int16.
 
     `shifted`: by shifts alone where int16 scales allow it.
     """
@@ -105,7 +105,7 @@ def sub(x: Tensor, y: Tensor, out: Tensor, act: int) -> Two:
 
 
 def mul(x: Tensor, y: Tensor, out: Tensor, act: int) -> Two:
-    """x * y (section 4); of int16 into 8 bits TFLite ignores the scales."""
+    """x * y (`MulElementwise`); of int16 into 8 bits TFLite ignores the scales."""
     low, high = activation_range(act, out)
     finish, first, second = clamped(out, low, high), centred(x), centred(y)
     if x.type.dtype.itemsize == 2 and out.type.dtype.itemsize == 1:
@@ -131,7 +131,7 @@ def div(x: Tensor, y: Tensor, out: Tensor, act: int) -> Two:
 
 
 def squared_difference(x: Tensor, y: Tensor, out: Tensor) -> Two:
-    """(x - y) ** 2 (section 4): as subtraction with 7 more bits."""
+    """(x - y) ** 2 (`SquaredDifference`): as subtraction with 7 more bits."""
     (sx, _), (sy, _), (so, _) = map(grid, (x, y, out))
     twice = 2.0 * max(float(sx), float(sy))
     mx, my = multiplier(float(sx) / twice), multiplier(float(sy) / twice)
