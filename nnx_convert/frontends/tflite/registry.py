@@ -21,13 +21,13 @@ INT32 = range(-1 << 31, 1 << 31)
 
 @dataclass(frozen=True)
 class Handle:
-    """A resource variable, by name."""
+    """A resource, by name: a variable or a hash table."""
 
     name: str
 
 
 Given = Value | Handle | None
-Result = Value | Handle | Sequence[Value] | None
+Result = Value | Handle | Sequence[Value | Handle] | None
 F = TypeVar("F", bound=Callable[..., Result])
 
 
@@ -36,7 +36,7 @@ class Input:
     """One input of an importer, as its parameter declares it."""
 
     name: str
-    wants: type
+    wants: Any
     optional: bool
     const: bool
     many: bool
@@ -90,7 +90,7 @@ def imports(name: str = "", options: type | None = None) -> Callable[[F], F]:
 
     Its parameters: `g` emits nodes; `o`, where it is there, are the options, of the class it is annotated with or
     `options`; then come the inputs in TFLite's order. An annotation says what an input may be: `Value`,
-    `Value | None`, `Handle`, or `Const`, integers that must be known.
+    `Value | None`, `Handle`, `Value | Handle`, or `Const`, integers that must be known.
     """
     def register(fn: F) -> F:
         hints = hints_of(fn)
@@ -120,8 +120,8 @@ def importer_of(name: str) -> Importer:
 def _input(p: Parameter, hints: dict[str, Any]) -> Input:
     hint = hints[p.name]
     const = getattr(hint, "__metadata__", ()) == ("const",)
-    return Input(p.name, Handle if hint is Handle else Value, type(None) in getattr(hint, "__args__", ()), const,
-                 p.variadic)
+    wants = hint if hint in (Handle, Value | Handle) else Value
+    return Input(p.name, wants, type(None) in getattr(hint, "__args__", ()), const, p.variadic)
 
 
 def options(kind: type, op: Operator) -> Any:

@@ -3,16 +3,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import tflite
 
 from ...errors import FormatError, Unsupported
-from ...graph import LARGEST_MADE, Node, Value
+from ...graph import LARGEST_MADE, Build, Graph, Node, Value
 from ...schema import describe
-from ...types import Tensor, Undecided
+from ...types import Rim, Tensor, Undecided
 from . import records
+from .registry import Handle
 from .tensors import declared
 
 #: Computes a node whose operands are constants; None where it cannot.
@@ -30,6 +32,49 @@ class State:
     start: Value
     now: Value
     initial: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Body:
+    """A subgraph that others call. The resource variables it touches are no inputs and outputs of it yet.
+
+    `results`: its own outputs. `needs`: by what value each variable comes in that it reads; `left`: what it leaves in
+    each that it assigns; `tensors`: what the file says of each.
+    """
+
+    build: Build
+    inputs: tuple[Value, ...]
+    results: tuple[Value | Handle, ...]
+    needs: Mapping[Handle, Value]
+    left: Mapping[Handle, Value]
+    tensors: Mapping[Handle, records.Tensor]
+
+    @cached_property
+    def plain(self) -> Graph:
+        """The graph without variables."""
+        return self._graph({}, ())
+
+    def closed(self, takes: Mapping[Handle, Value], gives: Sequence[Handle] = ()) -> Graph:
+        """The graph that also takes variables, after its inputs, and gives them, after its outputs.
+
+        `takes` says what each is outside. A variable that it does not assign goes out as it came in.
+        """
+        return self._graph(takes, gives) if takes or gives else self.plain
+
+    def _graph(self, takes: Mapping[Handle, Value], gives: Sequence[Handle]) -> Graph:
+        ins = {h: self.needs.get(h) or Value(h.name, replace(v.tensor, data=None)) for h, v in takes.items()}
+        own = [v for v in self.results if isinstance(v, Value)]
+        outputs = (*own, *(self.left.get(h) or ins[h] for h in gives))
+        if not outputs:
+            raise Unsupported("the graph has no outputs", self.build.name)
+        return self.build.finish((*self.inputs, *ins.values()), outputs, Rim())
+
+
+def touched(bodies: Sequence[Body]) -> tuple[list[Handle], list[Handle]]:
+    """The variables that graphs of which one runs take, and those they give."""
+    gives = list(dict.fromkeys(h for b in bodies for h in b.left))
+    passed = [h for h in gives if not all(h in b.left for b in bodies)]
+    return list(dict.fromkeys([*(h for b in bodies for h in b.needs), *passed])), gives
 
 
 def started(tensor: records.Tensor, initial: np.ndarray) -> records.Tensor:
