@@ -20,7 +20,7 @@ from nnx_convert.frontends.tflite.registry import all_importers
 from nnx_convert.graph import Graph
 from nnx_convert.lowering.pipeline import lower
 from nnx_convert.schema import OPS
-from nnx_convert.target import EX_CODES, Target
+from nnx_convert.target import Target
 
 ROOT = Path(__file__).resolve().parent.parent
 _GIVEN = Path(os.environ.get("NNX_SHARED") or ROOT.parent / "shared") / "maps" / "peer_ops.json"
@@ -121,9 +121,9 @@ def main(words: Sequence[str]) -> int:
         print(line(text, len(listed), listed if names else ()))
     print(line("not imported: " + ", ".join(found.missing), len(found.missing)))
     print(line("custom operators beside them", len(own), own if names else ()))
-    codes = [o.code for o in OPS.values() if o.code is not None and not o.host]
-    print(f"NNAPI: {len([c for c in codes if c not in EX_CODES])} base operations and DENSIFY, "
-          f"{len([c for c in codes if c in EX_CODES])} of NNAPI-EX, all with kernels")
+    coded = [o for o in OPS.values() if o.code is not None and not o.host]
+    print(f"NNAPI: {len([o for o in coded if not o.ex])} base operations and DENSIFY, "
+          f"{len([o for o in coded if o.ex])} of NNAPI-EX, all with kernels")
     if PEERS is None:
         print("peers: absent ($NNX_SHARED)")
     for title, listed in peers().items():

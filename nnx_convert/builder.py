@@ -15,11 +15,10 @@ from .codes import OperandCode, OperationCode, OperationCodeEx, ResultCode
 from .errors import ModelError
 from .model import Lifetime, Model, Operand, Operation, default_rim
 from .ops.host import op_of
-from .schema import Checked, OpDef, OpError
+from .schema import EX_CODES, Checked, OpDef, OpError
 from .types import HOST_TYPES, QPC, ZERO_POINTS, ChannelQuant, Quant, Rim
 
 _CODES = frozenset(int(c) for c in OperationCode)
-_EX_CODES = frozenset(int(c) for c in OperationCodeEx)
 #: No operand and no constant is larger than this many elements.
 LARGEST = 1 << 31
 
@@ -111,7 +110,7 @@ class ModelBuilder:
     def add_operation(self, code: int, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Add an NNAPI operation, DENSIFY or a host operation, tested as far as its operands are known by now."""
         code = _code(code)
-        if code in _EX_CODES:
+        if code in EX_CODES:
             raise ModelError(f"{OperationCodeEx(code).name} is an NNAPI-EX operation: use add_operation_ex")
         op = op_of(code)
         if op is None:
@@ -123,7 +122,7 @@ class ModelBuilder:
         code = _code(code)
         if code in _CODES:
             raise ModelError(f"{OperationCode(code).name} is an NNAPI operation: use add_operation")
-        op = op_of(code) if code in _EX_CODES else None
+        op = op_of(code) if code in EX_CODES else None
         if op is None:
             raise ModelError(f"there is no NNAPI-EX operation {code}")
         self.add(op, inputs, outputs)

@@ -22,7 +22,8 @@ from .codes import OperationCode, OperationCodeEx
 from .signature import Args, Form, Levels, Misfit, Param, Slots, hints_of, parameters
 from .types import UNKNOWN, Arg, Scalar, Tensor, Undecided, known
 
-
+#: The codes of NNAPI-EX.
+EX_CODES = frozenset(map(int, OperationCodeEx))
 #: Codes of the extension org.nnx_convert.host: its prefix, 1, above 16 bits of number.
 HOST_CODES = 1 << 16
 #: What a rule or a formula raises when the arguments are not of the ranks and counts it is about.
@@ -123,6 +124,11 @@ class OpDef:
     def host(self) -> bool:
         """Whether it belongs to the extension org.nnx_convert.host."""
         return self.code is not None and HOST_CODES <= self.code < 2 * HOST_CODES
+
+    @property
+    def ex(self) -> bool:
+        """Whether it is of NNAPI-EX."""
+        return self.code in EX_CODES
 
     @property
     def family(self) -> str:

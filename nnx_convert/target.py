@@ -4,11 +4,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from .codes import FeatureLevel, OperationCodeEx
+from .codes import FeatureLevel
 from .errors import UsageError
 from .schema import Checked, OpDef, OpError
-
-EX_CODES = frozenset(int(c) for c in OperationCodeEx)
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Target:
 
     def has(self, op: OpDef) -> bool:
         """Whether there is such an operation at all."""
-        return op.code is not None and (op.code not in EX_CODES or self.ex)
+        return op.code is not None and (self.ex or not op.ex)
 
     def fault(self, op: OpDef, verdict: Checked | OpError) -> str:
         """Why the target does not take an operation, in the table's words; empty when it does."""

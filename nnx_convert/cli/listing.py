@@ -79,7 +79,7 @@ def home(o: OpDef) -> str:
         return "composite: expanded before a device sees it"
     if o.host:
         return "host"
-    if ops_page.is_ex(o):
+    if o.ex:
         return "NNAPI-EX"
     return "experimental" if ops_page.is_experimental(o) else f"from level {level_name(min(o.types.values()))}"
 
@@ -95,7 +95,7 @@ def operands(label: str, f: Form, base: int) -> Iterator[Line]:
 
 def relatives(o: OpDef) -> Iterator[Line]:
     """The same in NNAPI and NNAPI-EX, and on the host."""
-    for other in filter(None, (twin(o),)):
+    if other := twin(o):
         same = "the same meaning" if other.twin_of is o or o.twin_of is other else "a contract of its own"
         yield "twin", f"{other.name} ({home(other).partition(':')[0]}): {same}"
     if not o.host:
@@ -106,7 +106,7 @@ def twin(o: OpDef) -> OpDef | None:
     """The operation of NNAPI for one of NNAPI-EX, and the other way round."""
     back = {base: ex for ex, base in RENAMED.items()}
     base = RENAMED.get(o.name, o.name.removesuffix("_EX"))
-    return OPS.get(base if ops_page.is_ex(o) else back.get(o.name, f"{o.name}_EX"))
+    return OPS.get(base if o.ex else back.get(o.name, f"{o.name}_EX"))
 
 
 def plain(markdown: str) -> str:

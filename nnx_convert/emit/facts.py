@@ -12,7 +12,7 @@ from ..artifact.encode import narrowest
 from ..model import Model
 from ..ops.sparse import DENSIFY
 from ..schema import HOST_CODES, OPS, OpDef
-from ..target import EX_CODES, level_name
+from ..target import level_name
 from ..types import ChannelQuant, Entry, Port, Quant, Source, Tensor
 from .levels import Reason, every_model, needs
 from .macs import macs
@@ -111,7 +111,7 @@ def kind(op: OpDef) -> str:
     """Where an operation is from."""
     if op.host:
         return "host"
-    return "DENSIFY" if op is DENSIFY else "EX" if op.code in EX_CODES else "base"
+    return "DENSIFY" if op is DENSIFY else "EX" if op.ex else "base"
 
 
 def by_kind(models: Iterable[Model]) -> dict[str, dict[str, int]]:

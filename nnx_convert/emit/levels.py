@@ -9,7 +9,7 @@ from ..codes import FeatureLevel
 from ..model import Model
 from ..schema import MEANINGLESS, Checked, OpDef
 from ..signature import Param
-from ..target import EX_CODES, Target, level_name
+from ..target import Target, level_name
 from ..types import Scalar, Tensor, Type, Undecided
 
 
@@ -55,7 +55,7 @@ class Refused:
 
 def levels(model: Model) -> tuple[Level, ...]:
     """The level of every operation, those of subgraphs included."""
-    return tuple(Level(place, None if op.host or op.code in EX_CODES else checked.level, _fact(op, checked, outputs))
+    return tuple(Level(place, None if op.host or op.ex else checked.level, _fact(op, checked, outputs))
                  for place, op, checked, outputs in _placed(model))
 
 
@@ -87,7 +87,7 @@ def _placed(model: Model) -> Iterator[tuple[Place, OpDef, Checked, list[Tensor]]
 def _fact(op: OpDef, checked: Checked, outputs: Sequence[Tensor]) -> str:
     if op.host:
         return "is of the host"
-    return "is of NNAPI-EX" if op.code in EX_CODES else reason(op, checked, outputs)
+    return "is of NNAPI-EX" if op.ex else reason(op, checked, outputs)
 
 
 def needs(model: Model) -> tuple[Reason, ...]:
