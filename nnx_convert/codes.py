@@ -69,7 +69,6 @@ def _dtypes() -> dict[OperandCode, np.dtype[Any]]:
         "TENSOR_UINT64": "u8", "TENSOR_STRING": "O"}.items()}
 
 
-
 class OperationCode(IntEnum):
     """NNAPI operations, DENSIFY among them: what `ModelBuilder.add_operation` takes."""
 

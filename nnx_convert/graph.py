@@ -15,7 +15,7 @@ import numpy as np
 
 from .schema import Checked, OpDef, OpError, Placed, describe
 from .signature import Args, Form, Param
-from .types import I32, Rim, Scalar, Shape, Signature, Tensor, Type, known
+from .types import I32, Rim, Scalar, Shape, Signature, Tensor, Type, known, rebuilt
 
 #: The largest constant a pass or an importer may make up (a missing bias, an index ramp).
 LARGEST_MADE = 1 << 24
@@ -193,7 +193,7 @@ def remake(arg: Any, change: Callable[[Any], Any]) -> Any:
         items = [remake(a, change) for a in arg]
         if all(a is b for a, b in zip(items, arg, strict=True)):
             return arg
-        return arg._make(items) if hasattr(arg, "_make") else tuple(items)
+        return rebuilt(arg, items)
     return arg
 
 
@@ -204,8 +204,7 @@ def known_of(arg: Any) -> Any:
     if isinstance(arg, Graph):
         return arg.signature
     if isinstance(arg, tuple):
-        items = [known_of(a) for a in arg]
-        return arg._make(items) if hasattr(arg, "_make") else tuple(items)
+        return rebuilt(arg, map(known_of, arg))
     return arg
 
 

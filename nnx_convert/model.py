@@ -138,4 +138,3 @@ def _port(name: str, o: Operand) -> Port:
     t = o.tensor()
     shape = None if t.dims is None else tuple(n if known(n) else None for n in t.dims)
     return Port(name, t.type.dtype.name, shape, t.quant)
-

@@ -1,7 +1,7 @@
 """Operand types as NNAPI numbers them, and what is known of a value before it is computed."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard, cast
 
@@ -60,6 +60,7 @@ class Unknown:
 #: To the type checker an unknown number is a number; that is the point of it.
 UNKNOWN: int = cast(int, Unknown())
 Shape = tuple[int, ...]
+Array = np.ndarray[Any, Any]
 #: More elements than any list of axes, sizes or indices that inference looks at.
 LONGEST = 1 << 16
 
@@ -245,6 +246,11 @@ def given(operand: Tensor | None) -> TypeGuard[Tensor]:
     if operand is not None and operand.omittable:
         raise Undecided
     return operand is not None
+
+
+def rebuilt(like: tuple[Any, ...], items: Iterable[Any]) -> Any:
+    """A tuple of other items; a record where `like` is one."""
+    return like._make(items) if hasattr(like, "_make") else tuple(items)
 
 
 def strings(packed: np.ndarray, shape: Shape) -> np.ndarray:

@@ -12,8 +12,7 @@ import numpy as np
 from ..artifact.files import reason, write
 from ..errors import FormatError, InputError
 from ..runtime.compiled import TensorSpec
-from ..runtime.kernel import Array
-from ..types import Shape
+from ..types import Array, Shape
 
 #: What NumPy raises on a file that is no .npy or .npz.
 BROKEN = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError, MemoryError)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import UsageError
-from ..runtime.kernel import Array
+from ..types import Array
 
 #: Of floating-point outputs, absolute and relative, where none is given; integers are to be equal.
 FLOAT_TOLERANCE = 1e-4

@@ -14,8 +14,7 @@ from ..emit.report import LABEL, headed, size
 from ..errors import ExitCode, NnxError
 from ..model import Model
 from ..runtime.compiled import CompiledModel, TensorSpec
-from ..runtime.kernel import Array
-from ..types import Shape
+from ..types import Array, Shape
 from .arrays import Given, gathered, read_archive, write_archive
 from .compare import Difference, Tolerance, compared
 from .screen import Progress, show, show_json

@@ -2,18 +2,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from ..graph import Build, Value
 from ..schema import OpDef
 from ..target import Target
-from ..types import Q8, Q8S, ChannelQuant, Quant, Rim, Tensor, Type
+from ..types import Array, Q8, Q8S, ChannelQuant, Quant, Rim, Tensor, Type
 from .fold import folding
 from .rewrite import Evaluate
 
-Array = np.ndarray[Any, Any]
 BYTES = (Q8, Q8S)
 #: Emits operations on constants.
 Emit = Callable[[Build], Value]

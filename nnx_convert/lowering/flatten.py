@@ -69,5 +69,3 @@ class _Flat:
         if t.data is not None:
             b.set_operand_value(i, t.data)
         return i
-
-

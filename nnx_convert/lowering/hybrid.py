@@ -8,7 +8,7 @@ from ..graph import Node, Value
 from ..ops import conv, elementwise as e, hybrid as h, rnn
 from ..ops.convert import DEQUANTIZE
 from ..ops.host import MATMUL
-from ..types import F32, Q8, Q8S, QPC
+from ..types import F32, Q8, Q8S, QPC, rebuilt
 from .rewrite import Event, Refusal, Result, Rewriter, Rules
 
 EXACT = "NNAPI's float operation gives another answer; --hybrid float takes it"
@@ -39,8 +39,8 @@ def stays(g: Rewriter, node: Node) -> bool:
 
 def real(g: Rewriter, v: Any) -> Any:
     """Quantised weights as floats, records of them too."""
-    if isinstance(v, tuple) and hasattr(v, "_make"):
-        return v._make(real(g, item) for item in v)
+    if isinstance(v, tuple):
+        return rebuilt(v, [real(g, item) for item in v])
     return g(DEQUANTIZE, v, to=F32) if isinstance(v, Value) and v.type in (Q8, Q8S, QPC) else v
 
 

@@ -310,5 +310,3 @@ def mask_of_bool(g: Rewriter, node: Node) -> Result:
 def bool_of_mask(g: Rewriter, node: Node) -> Result:
     x = node.args["x"]
     return g.legal(g(e.NOT_EQUAL, x, g.build.full((1,), 0, x.tensor)))
-
-

@@ -233,4 +233,3 @@ def prune(graph: Graph, target: Target, trace: list[Event]) -> Graph:
     if len(kept) == len(graph.nodes):
         return graph
     return replace(graph, nodes=tuple(reversed(kept))).verify()
-

@@ -17,8 +17,8 @@ import numpy as np
 from ..graph import Build, Node, Value
 from ..ops import conv, elementwise as e, image
 from ..ops.convert import CAST, QUANTIZE
-from ..types import F32, I32, Q8, Q8S, QPC, ChannelQuant, Quant, Tensor, known
-from .exact import Array, computed, grid, near, plain, same_steps
+from ..types import Array, F32, I32, Q8, Q8S, QPC, ChannelQuant, Quant, Tensor, known
+from .exact import computed, grid, near, plain, same_steps
 from .rewrite import Evaluate
 
 #: These count from the zero point, or move bytes, or compare them.

@@ -11,8 +11,8 @@ import numpy as np
 from ..errors import RunError
 from ..model import Model, Operation
 from ..schema import Checked, OpDef, OpError
-from ..types import UNKNOWN, Arg, Scalar, Shape, Signature, Tensor, known
-from .kernel import Array, Call, Compute, Kernel, NeedsValue, Run, Site, kernel_of
+from ..types import Array, UNKNOWN, Arg, Scalar, Shape, Signature, Tensor, known, rebuilt
+from .kernel import Call, Compute, Kernel, NeedsValue, Run, Site, kernel_of
 from .memory import affordable_outputs
 
 #: Where an array of a step comes from: an operand by its index.
@@ -229,8 +229,7 @@ def tensor_names(op: OpDef) -> tuple[str, ...]:
 def mapped(value: Any, change: Callable[[Tensor], Any]) -> Any:
     """An argument with something in place of each tensor; its structure stays."""
     if isinstance(value, tuple):
-        items = [mapped(v, change) for v in value]
-        return value._make(items) if hasattr(value, "_make") else tuple(items)
+        return rebuilt(value, [mapped(v, change) for v in value])
     return change(value) if isinstance(value, Tensor) else None
 
 
@@ -244,8 +243,7 @@ def slots(args: Any) -> list[Slot]:
 def fill(args: Any, arrays: Mapping[Slot, Array]) -> Any:
     """The structure with arrays for slots."""
     if isinstance(args, tuple):
-        items = [fill(a, arrays) for a in args]
-        return args._make(items) if hasattr(args, "_make") else tuple(items)
+        return rebuilt(args, [fill(a, arrays) for a in args])
     return None if args is None else arrays[args]
 
 

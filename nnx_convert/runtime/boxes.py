@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..types import Tensor
+from ..types import Array, Tensor
 from .fixedpoint import I64, away, f32, grid, limits
-from .kernel import Array
 
 Change = Callable[[Array], Array]
 #: Of overlaps with the box picked and scores: the scores from now on, and which boxes stay.

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..types import Shape, Tensor
+from ..types import Array, Shape, Tensor, rebuilt
 from .fixedpoint import f32
 from .hybrid import Matrix
-from .kernel import Array, Site
+from .kernel import Site
 
 #: A matrix to multiply by: plain, or in int8.
 Weights = Array | Matrix
@@ -54,8 +54,7 @@ ACTIVATIONS: dict[int, Callable[[Array], None]] = {
 def values(args: Any) -> Any:
     """A structure of arguments with arrays in place of tensors."""
     if isinstance(args, tuple):
-        items = [values(a) for a in args]
-        return args._make(items) if hasattr(args, "_make") else tuple(items)
+        return rebuilt(args, map(values, args))
     return args.data if isinstance(args, Tensor) else args
 
 

@@ -2,13 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-import numpy as np
 
 from ..types import Shape, product
-
-Array = np.ndarray[Any, Any]
 
 #: Elements handled at a time.
 CHUNK = 1 << 14

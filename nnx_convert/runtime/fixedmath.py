@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .fixedpoint import Array, high_mul, shift_right, wrap16, wrap32
+from ..types import Array
+from .fixedpoint import high_mul, shift_right, wrap16, wrap32
 
 I64 = np.int64
 #: (e, exp(-2^e) * 2^31): the factors of exp(-x) for each bit of x's quarters.

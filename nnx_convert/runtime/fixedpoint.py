@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..types import ChannelQuant, Quant, Tensor
+from ..types import Array, ChannelQuant, Quant, Tensor
 
-Array = np.ndarray[Any, Any]
 f32 = np.float32
 I64 = np.int64
 

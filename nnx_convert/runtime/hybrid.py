@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..types import Tensor
-from .fixedpoint import Array, away, f32, grid, scales
+from ..types import Array, Tensor
+from .fixedpoint import away, f32, grid, scales
 from .products import constant
 
 EXACT_F32 = 1 << 24

@@ -30,9 +30,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..schema import OpDef
-from ..types import Shape, Tensor
+from ..types import Array, Shape, Tensor
 
-Array = np.ndarray[Any, Any]
 Run = Callable[..., None]
 #: What a kernel with outputs of any size gives instead: arrays in, the outputs out.
 Compute = Callable[..., Sequence[Array]]
@@ -62,7 +61,6 @@ class Site:
     buffers: list[tuple[Shape, np.dtype[Any]]] = field(default_factory=list[tuple[Shape, np.dtype[Any]]])
     largest: int = 0                                    # multiplications of the largest matrix product
 
-
     @property
     def out(self) -> Tensor:
         """The first output."""
@@ -71,7 +69,6 @@ class Site:
     def scratch(self, shape: Shape, dtype: Any = np.float32) -> None:
         """Ask for a buffer that lives as long as one run of this step; they are handed over in this order."""
         self.buffers.append((tuple(int(n) for n in shape), np.dtype(dtype)))
-
 
     def product(self, rows: int, depth: int, columns: int) -> None:
         """Tell of a matrix product that a run makes, for how many threads are worth it."""

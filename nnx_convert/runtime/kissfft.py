@@ -10,7 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from .kernel import Array
+from ..types import Array
+
 
 I64 = np.int64
 

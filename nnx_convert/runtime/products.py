@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..types import F16, F32, Q8, ChannelQuant, Tensor
+from ..types import Array, F16, F32, Q8, ChannelQuant, Tensor
 from .fixedpoint import activation_range, away, f32, grid, limits, multipliers, scale64, scales, to_int32, wrap32
-from .kernel import Array, NeedsValue, Site
+from .kernel import NeedsValue, Site
 from .requantize import Requantizer
 
 #: Bounds of the fused activations on floats, by NNAPI's codes.
@@ -155,5 +155,3 @@ def _rounded(out: Tensor, real: Sequence[float], added: Array, bound: Array, act
             rounded = to_int32(rounded)
         np.copyto(to, np.clip(rounded + zero, low, high), casting="unsafe")
     return finish, None
-
-

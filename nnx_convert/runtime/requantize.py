@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ..types import Array
 from .cuts import CHUNK, cuts, repeats
 from .fixedpoint import scale32
 
-Array = np.ndarray[Any, Any]
 
 #: Largest |x| * 2^max(s, 0) that float64 scales exactly.
 EXACT = (1 << 22) - 1

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from ..types import Array
 from .fixedpoint import away, f32
-from .kernel import Array, Run, Site
+from .kernel import Run, Site
 
 Size = tuple[int, int, int, int]
 

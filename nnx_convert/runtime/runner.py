@@ -12,10 +12,10 @@ import numpy as np
 from ..codes import OperandCode
 from ..errors import NnxError, RunError
 from ..model import Model
-from ..types import Tensor
+from ..types import Array, Tensor
 from .blas import blas_threads, threads_for
 from .bind import FAILURES, Dynamic, Options, Program, bind, fill
-from .kernel import Array, Call, Run
+from .kernel import Call, Run
 from .memory import affordable, enough
 from .plan import ALIGN, Plan, plan
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
-Array = np.ndarray[Any, Any]
+from ..types import Array
+
 #: Coefficients of the series below; more do not improve it.
 TERMS = 28
 #: Beyond it `math.erfc` loses digits to underflow, and the asymptotic series has them all.

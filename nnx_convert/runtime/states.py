@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..types import Port, Rim
-from .kernel import Array
+from ..types import Array, Port, Rim
 from .rim import fitted, initial
 
 

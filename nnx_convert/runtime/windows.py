@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from .kernel import Array
+from ..types import Array
+
 
 #: Elements worked on at a time, so that what one pass writes the next still finds in the cache.
 CHUNK = 1 << 16

@@ -246,4 +246,3 @@ def test_signed_bytes_run_as_unsigned_below_30(op: OpDef) -> None:
     assert not any(n.op.host for n in legal.nodes)
     shifted = run(legal, codes.view(np.uint8) ^ 0x80)[0]
     np.testing.assert_array_equal((shifted ^ 0x80).view(np.int8), run(graph, codes)[0])
-

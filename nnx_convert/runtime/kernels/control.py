@@ -8,8 +8,8 @@ import numpy as np
 
 from ...errors import RunError
 from ...ops import control
-from ...types import Signature, Tensor
-from ..kernel import Array, Call, Compute, Run, Site, kernel, sized
+from ...types import Array, Signature, Tensor
+from ..kernel import Call, Compute, Run, Site, kernel, sized
 
 #: NNAPI's longest loop timeout (`ANeuralNetworks_getMaximumLoopTimeout`): a loop that runs longer fails.
 LOOP_SECONDS = 15.0

@@ -8,9 +8,9 @@ import numpy as np
 
 from ...errors import RunError
 from ...ops import conv
-from ...types import ChannelQuant, Tensor
+from ...types import Array, ChannelQuant, Tensor
 from ..fixedpoint import f32, grid, multipliers, scale32, scale64, scales
-from ..kernel import Array, Run, Site, kernel
+from ..kernel import Run, Site, kernel
 from ..products import Products, constant, products
 from ..windows import CHUNK, Taps, Window, accumulate, put_padded, windows_of
 
@@ -271,4 +271,3 @@ def integer_matmul(site: Site, x: Tensor, y: Tensor, matrices: Callable[[Array, 
         total = scale(np.matmul(a, b).astype(np.int64), m, s) + zo
         np.copyto(out, np.clip(total, info.min, info.max), casting="unsafe")
     return run
-

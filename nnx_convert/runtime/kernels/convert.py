@@ -7,10 +7,10 @@ import numpy as np
 
 from ...ops import convert as c
 from ...ops.host import host_twin
-from ...types import ChannelQuant, Tensor
+from ...types import Array, ChannelQuant, Tensor
 from ..cuts import cuts
 from ..fixedpoint import away, f32, grid, limits, to_int32, wrap32
-from ..kernel import Array, Run, Site, kernel
+from ..kernel import Run, Site, kernel
 from .elements import PIECE, in_pieces
 
 I64 = np.int64

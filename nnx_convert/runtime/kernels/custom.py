@@ -7,8 +7,8 @@ import numpy as np
 
 from ...errors import RunError
 from ...ops import custom
-from ...types import Tensor
-from ..kernel import Array, Compute, Site, sized
+from ...types import Array, Tensor
+from ..kernel import Compute, Site, sized
 
 
 @sized(custom.CUSTOM)

@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...ops import custom_signal as s
-from ...types import Tensor, product
-from ..kernel import Array, NeedsValue, Run, Site, kernel
+from ...types import Array, Tensor, product
+from ..kernel import NeedsValue, Run, Site, kernel
 from ..kissfft import Transform
 
 I64, U64, U32 = np.int64, np.uint64, np.uint32

@@ -7,8 +7,8 @@ import numpy as np
 
 from ...kinds import scheme_pads
 from ...ops import custom_vision as v
-from ...types import Tensor
-from ..kernel import Array, Run, Site, ints, kernel
+from ...types import Array, Tensor
+from ..kernel import Run, Site, ints, kernel
 from . import detect
 from .elementwise import clamp
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ...ops import detect
-from ...types import F16, Tensor
+from ...types import Array, F16, Tensor
 from ..boxes import (
     Detections, best_per_class, bilinear, check_batch, check_proper, descending, hard, limit, reader, sampled, soft,
     suppressed, transformed, weights, writer)
 from ..fixedpoint import away, f32, grid, limits, multiplier, scale32
-from ..kernel import Array, Compute, Run, Site, kernel, sized
+from ..kernel import Compute, Run, Site, kernel, sized
 
 #: What makes one bin grid of a roi: the image [h, w, c] and the roi in its cells -> [oh, ow, c].
 Cut = Callable[[Array, Array], Array]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import RunError
-from ...types import Shape, Tensor
+from ...types import Array, Shape, Tensor
 from ..cuts import CHUNK, cuts, period, repeats
-from ..kernel import Array, Run, Site
+from ..kernel import Run, Site
 from .quantized import One, Two
 from .tables import by_real, exactly, looked_up, on_grid, paired, patterns, raw, reals
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from ...ops import elementwise as e
 from ...schema import OpDef
-from ...types import Tensor
+from ...types import Array, Tensor
 from ..fixedpoint import f32, grid, limits
-from ..kernel import Array, Run, Site, kernel
+from ..kernel import Run, Site, kernel
 from . import quantized as q
 from .elements import Step, binary, called, compared, unary
 from .tables import Real, by_real, exactly, interpolated, on_grid, sigmoid16

@@ -11,8 +11,8 @@ import numpy as np
 from ...ops import ex
 from ...ops.conv import scatter_pads
 from ...schema import OpDef
-from ...types import Tensor
-from ..kernel import Array, Run, Site, ints, kernel
+from ...types import Array, Tensor
+from ..kernel import Run, Site, ints, kernel
 from .conv import TRANSPOSE_CONV_2D
 from .convert import CAST
 from .elements import compared, in_pieces

@@ -7,8 +7,8 @@ import numpy as np
 
 from ...errors import RunError
 from ...ops import gather
-from ...types import Tensor
-from ..kernel import Array, Run, Site, kernel
+from ...types import Array, Tensor
+from ..kernel import Run, Site, kernel
 
 
 @kernel(gather.GATHER)

@@ -8,8 +8,8 @@ import numpy as np
 from ...errors import RunError
 from ...kinds import scheme_pads
 from ...ops import host as h
-from ...types import Tensor
-from ..kernel import Array, Compute, Run, Site, kernel, sized
+from ...types import Array, Tensor
+from ..kernel import Compute, Run, Site, kernel, sized
 from . import quantized as q
 from .conv import BATCH_MATMUL
 from .elements import Step, binary, in_pieces, unary, widened

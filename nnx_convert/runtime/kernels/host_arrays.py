@@ -11,10 +11,10 @@ from ...errors import RunError
 from ...ops import host_arrays as h
 from ...ops.sparse import LARGEST
 from ...schema import OpDef
-from ...types import Tensor
+from ...types import Array, Tensor
 from ..boxes import Verdict, suppressed
 from ..fixedpoint import f32
-from ..kernel import Array, Compute, Run, Site, kernel, sized
+from ..kernel import Compute, Run, Site, kernel, sized
 from .elementwise import clamp
 from .gather import within
 from .host import tuples

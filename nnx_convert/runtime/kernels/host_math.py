@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 
 from ...ops import host_math as h
-from ...types import Tensor
+from ...types import Array, Tensor
 from ..fixedpoint import f32
-from ..kernel import Array, Run, Site, kernel
+from ..kernel import Run, Site, kernel
 from ..philox import fractions, normal, words
 from ..special import erfc
 from .elements import called, in_pieces, unary

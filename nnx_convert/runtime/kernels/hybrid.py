@@ -6,11 +6,11 @@ import numpy as np
 from ...kinds import scheme_pads
 from ...ops import hybrid as h
 from ...ops.conv import scatter_pads
-from ...types import F32, F64, QPC, Tensor
+from ...types import Array, F32, F64, QPC, Tensor
 from ..cells import ACTIVATIONS
 from ..fixedpoint import f32, grid
 from ..hybrid import Matrix, centred, exactly, of_channels, of_rows, quantized
-from ..kernel import Array, Run, Site, kernel
+from ..kernel import Run, Site, kernel
 from ..products import BOUNDS, Products, constant
 from ..windows import Window
 from .conv import gathered, pointwise, tapped

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...ops import image
-from ...types import Tensor
+from ...types import Array, Tensor
 from ..fixedpoint import activation_range, grid
-from ..kernel import Array, Run, Site, ints, kernel
+from ..kernel import Run, Site, ints, kernel
 from ..products import BOUNDS
 from ..resize import bilinear, nearest
 from ..windows import Taps, Window, put_padded, windows_of

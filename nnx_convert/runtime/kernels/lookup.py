@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...ops import lookup
-from ...types import Tensor
-from ..kernel import Array, Run, Site, kernel
+from ...types import Array, Tensor
+from ..kernel import Run, Site, kernel
 
 
 @kernel(lookup.TABLE_FIND)

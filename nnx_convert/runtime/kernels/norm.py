@@ -7,10 +7,10 @@ from math import floor, prod
 import numpy as np
 
 from ...ops import norm as n
-from ...types import Tensor
+from ...types import Array, Tensor
 from ..fixedmath import F32, inv_sqrt, leading_zeros, log_ge1, reciprocal
 from ..fixedpoint import f32, grid, high_mul, limits, multiplier, scale32, shift_right, wrap32
-from ..kernel import Array, Run, Site, kernel
+from ..kernel import Run, Site, kernel
 from .elements import widened
 from .tables import between, on_grid, raw, reals, sampled
 

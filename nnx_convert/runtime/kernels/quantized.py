@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ...types import Tensor
+from ...types import Array, Tensor
 from ..fixedmath import inv_sqrt, leading_zeros, reciprocal
 from ..fixedpoint import (
     activation_range, away, f32, grid, high_mul, limits, multiplier, scale32, shift_right, to_int32, wrap16, wrap32)
-from ..kernel import Array
 from ..requantize import Requantizer
 from .tables import patterns, power_of_two
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from ...ops import reduce as r
 from ...schema import OpDef
-from ...types import Shape, Tensor
+from ...types import Array, Shape, Tensor
 from ..fixedpoint import grid, limits, multiplier, scale32, scale64, wrap32
-from ..kernel import Array, Run, Site, ints, kernel
+from ..kernel import Run, Site, ints, kernel
 from . import quantized as q
 from .tables import on_grid
 

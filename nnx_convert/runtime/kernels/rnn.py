@@ -9,11 +9,11 @@ import numpy as np
 
 from ...errors import RunError
 from ...ops import rnn
-from ...types import Q8S, Tensor
+from ...types import Array, Q8S, Tensor
 from ..cells import ACTIVATIONS, Lstm, Rnn, Span, computed_in, constants, in_time, optional, values
 from ..farmhash import fingerprint64
 from ..fixedpoint import grid, wrap32
-from ..kernel import Array, Run, Site, kernel
+from ..kernel import Run, Site, kernel
 from ..quantcells import GATE_SCALE, ByteLstm, Grids, IntLstm, IntSvdf
 
 
@@ -219,7 +219,7 @@ def QUANTIZED_16BIT_LSTM(site: Site, x: Tensor, wi: Tensor, wf: Tensor, wc: Tens
                          h: Tensor) -> Run:
     """Section by section as in the source; see `ByteLstm`."""
     scale, zero = grid(wi)
-    lstm = ByteLstm(wi.shape[0], float(scale), zero)
+    lstm = ByteLstm(float(scale), zero)
     weights = (wi, wf, wc, wo), (ri, rf, rc, ro), (bi, bf, bc, bo)
     fixed = lstm.packed(*values(weights)) if constants(weights) else None
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from ...ops import shape as s
 from ...schema import OpError
-from ...types import Q8, Q8S, Quant, Shape, Tensor
+from ...types import Array, Q8, Q8S, Quant, Shape, Tensor
 from ..fixedpoint import away, f32, grid
-from ..kernel import Array, Run, Site, ints, kernel
+from ..kernel import Run, Site, ints, kernel
 
 #: Where neighbours part, this many of the output's last axis are written at a time: the rows they come from stay in
 #: the cache. Five to ten times as fast on images that become channels first.

@@ -7,8 +7,8 @@ import numpy as np
 
 from ...errors import RunError
 from ...ops import sparse
-from ...types import ZERO_POINTS, Quant, Tensor, Undecided
-from ..kernel import Array, NeedsValue, Run, Site, kernel
+from ...types import Array, ZERO_POINTS, Quant, Tensor, Undecided
+from ..kernel import NeedsValue, Run, Site, kernel
 
 
 @kernel(sparse.DENSIFY)

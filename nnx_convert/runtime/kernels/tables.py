@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ...types import Q8, Q8S, Q16A, Q16S, QS, I16, Quant, Tensor
+from ...types import Array, Q8, Q8S, Q16A, Q16S, QS, I16, Quant, Tensor
 from ..cuts import CHUNK, cuts
 from ..fixedpoint import away, f32, grid, limits, wrap16, wrap32
-from ..kernel import Array, Run, Site
+from ..kernel import Run, Site
 
 I64 = np.int64
 #: A function of real values, float32 in and out.
