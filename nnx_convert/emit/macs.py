@@ -52,6 +52,7 @@ COUNTS: dict[str, Count] = {op.name: count for ops, count in (
     ((rnn.LSTM, rnn.UNIDIRECTIONAL_SEQUENCE_LSTM, rnn.QUANTIZED_LSTM, recurrent.HYBRID_LSTM,
       recurrent.QUANTIZED_SEQUENCE_LSTM), per_row("cell")),
     ((rnn.BIDIRECTIONAL_SEQUENCE_LSTM,), per_row("fw", "bw", "fw_aux", "bw_aux")),
+    ((recurrent.BASIC_LSTM,), per_row("w")),
     ((rnn.QUANTIZED_16BIT_LSTM,), per_row("wi", "wf", "wc", "wo", "ri", "rf", "rc", "ro")),
 ) for op in ops}
 

@@ -9,12 +9,14 @@ from ..graph import Node, Value, Values
 from ..ops import conv, elementwise as e, recurrent, rnn, shape
 from ..types import F32, Q8S, QS, Quant, Tensor, known
 from .hybrid import FLOAT, HYBRID, TANH, real, stays
-from .rewrite import Refusal, Result, Rewriter
+from .rewrite import Event, Refusal, Result, Rewriter
 
 #: How many steps are written out one by one.
 MOST_STEPS = 64
 #: The numbers that QUANTIZED_LSTM has, too.
 NUMBERS = "cell_clip", "proj_clip", "i_scale", "f_scale", "c_scale", "o_scale", "h_zero", "h_scale"
+#: What parts QUANTIZED_16BIT_LSTM from TFLite's kernel.
+TIES = "QUANTIZED_16BIT_LSTM rounds ties down that TFLite rounds up; --hybrid float takes it"
 #: What a step gives: its output, and the states after it.
 Step = tuple[Value, Values]
 
@@ -121,6 +123,32 @@ def whole(g: Rewriter, node: Node) -> Result:
                                   outs=(h.tensor, a["c"].tensor, h.tensor))
         return out, (h_out, c_out)
     return g.legal(over_steps(g, node, (h, a["c"]), step))
+
+
+@HYBRID.on(recurrent.BASIC_LSTM)
+def basic(g: Rewriter, node: Node) -> Result:
+    """QUANTIZED_16BIT_LSTM, which rounds ties between the gates' sums the other way; it does not give those."""
+    if g.target.hybrid == "exact":
+        g.trace.append(Event("to_host", node.at, node.op.name, True, TIES))
+        return None
+    x, w, b, h, c = (node.args[n] for n in "xwbhc")
+    if w.tensor.data is None or b.tensor.data is None:
+        return Refusal("its weights are no constants")
+    if g.graph.uses.get(node.outputs[2]):
+        return Refusal("the sums of its gates are used")
+    units = c.shape[1]
+    cut = {k: slice(n * units, (n + 1) * units) for n, k in enumerate("icfo")}
+    # NNAPI puts the recurrent weights first, and multiplies the first columns by x whatever their name is.
+    first, second = ([_part(w, (cut[k], at)) for k in "ifco"] for at in (slice(0, units), slice(units, None)))
+    c_out, h_out = g.add(rnn.QUANTIZED_16BIT_LSTM, x, *second, *first, *(_part(b, cut[k]) for k in "ifco"), c, h)
+    g.why = TIES
+    return h_out, c_out, g.build.full((x.shape[0], 4 * units), 0, node.outputs[2].tensor)
+
+
+def _part(v: Value, at: Any) -> Value:
+    """A part of a constant, on its grid."""
+    data = v.array[at]
+    return Value(f"{v.name}.{v.array.size}", Tensor(v.type, data.shape, v.tensor.quant, data))
 
 
 def _symmetric(w: Value) -> bool:

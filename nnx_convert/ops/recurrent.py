@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from ..kinds import Any1, Bool, Float, Fx, T, T2, rank
+from ..kinds import Any1, Bool, Float, Fx, Ints1, T, T2, is_product, rank
 from ..schema import Rule, host
-from ..types import Q8S
+from ..types import Q8, Q8S, Quant
 from .hybrid import ONLY_FLOAT
-from .rnn import Byte, CellAct, batch, cell_rules, reads, recurrent, states
+from .rnn import C16, W8, Byte, CellAct, batch, cell_rules, fits, reads, recurrent, states
 
 Vector = Annotated[Any1, rank(1)]
 Matrix = Annotated[Any1, rank(2)]
@@ -72,3 +72,16 @@ def QUANTIZED_SEQUENCE_LSTM(x: Sequence, cell: AnyCell, h: T2, c: Matrix, norm: 
                             o_scale: Float, h_zero: Byte, h_scale: Float) -> tuple[T, T, Matrix]:
     """QUANTIZED_LSTM over time; peepholes of x in batches reach the first outputs of each row."""
     return x.free((*x.shape[:-1], cell.ro.shape[1])), h.like(h.shape), c.like(c.shape)
+
+
+@host(60111, {Q8: 27}, Rule("x and h have scale 1/128 and zero point 128", lambda x, h:
+                            x.quant == h.quant == Quant(1 / 128, 128)),
+      Rule("c has scale 2 ** -11", lambda c: c.scale == 2 ** -11),
+      Rule("b has zero point 0 and scale x.scale * w.scale", is_product),
+      Rule("c and h are [batch, units]", lambda c, h, x: fits((x.shape[0], h.shape[1]), c, h)),
+      Rule("w is [4 units, width of x + units]", lambda w, x, h:
+           fits((4 * h.shape[1], x.shape[1] + h.shape[1]), w)),
+      Rule("b is [4 units]", lambda b, h: fits((4 * h.shape[1],), b)), outs=("h_out", "c_out", "sums"))
+def BASIC_LSTM(x: T2, w: W8, b: Ints1, h: T2, c: C16) -> tuple[T, C16, C16]:
+    """QUANTIZED_16BIT_LSTM with gates i c f o in one matrix, its products rounded as LiteRT does; sums: the gates'."""
+    return h.like(h.shape), c.like(c.shape), c.free((x.shape[0], w.shape[0]))

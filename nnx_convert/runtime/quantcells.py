@@ -298,7 +298,6 @@ class Pass:
 class ByteLstm:
     """One step of the LSTM whose states are uint8 (scale 1/128, zero point 128) and int16 (scale 2 ** -11)."""
 
-    units: int
     scale: float                        # of all weights
     zero: int
 
@@ -320,12 +319,45 @@ class ByteLstm:
         sums = np.concatenate([x, h], 1).astype(matrix.dtype) @ matrix
         a = np.empty(sums.shape, np.int16)
         requantizer.apply(sums, a)
-        i, f, g, o = (a[:, at:at + self.units] for at in range(0, 4 * self.units, self.units))
-        logistic, tanh = table("logistic", GATE_BITS), table("tanh", GATE_BITS)
-        fresh = high_mul(looked_up(logistic, i), looked_up(tanh, g), 16)
-        c = clamp16(shift_right(fresh, 4) + high_mul(looked_up(logistic, f), c, 16))
-        hidden = high_mul(looked_up(logistic, o), looked_up(table("tanh", 4), c), 16)
-        return c, np.clip(shift_right(hidden, 8), -128, 127) + 128
+        i, f, g, o = np.split(a, 4, axis=1)
+        return byte_states(i, f, g, o, c)
+
+
+def byte_states(i: Array, f: Array, g: Array, o: Array, c: Array) -> tuple[Array, Array]:
+    """The next states (c, h) of an LSTM on uint8 whose gates have the sums i, f, g and o in Q3.12."""
+    logistic, tanh = table("logistic", GATE_BITS), table("tanh", GATE_BITS)
+    fresh = high_mul(looked_up(logistic, i), looked_up(tanh, g), 16)
+    c = clamp16(shift_right(fresh, 4) + high_mul(looked_up(logistic, f), c, 16))
+    hidden = high_mul(looked_up(logistic, o), looked_up(table("tanh", 4), c), 16)
+    return c, np.clip(shift_right(hidden, 8), -128, 127) + 128
+
+
+@dataclass(frozen=True)
+class MatrixLstm:
+    """One step of LiteRT's LSTM of kernel type BASIC: the grids of `ByteLstm`, one matrix of the gates i g f o.
+
+    The products come to Q3.12 as from its matrix library: rounded twice, ties up both times.
+    """
+
+    scale: float                        # of the products
+    zero: int                           # of the weights
+
+    def packed(self, w: Array, b: Array) -> tuple[Array, Array]:
+        """The weights, and what is added to their products with bytes."""
+        ints = w.astype(I64) - self.zero
+        return exactly(ints.T, 255), b.astype(I64) - 128 * ints.sum(1)
+
+    def step(self, packed: tuple[Array, Array], x: Array, h: Array, c: Array) -> tuple[Array, Array, Array]:
+        """The next states (h, c), and the gates' sums [batch, 4 units] in Q3.12."""
+        matrix, added = packed
+        acc = (np.concatenate([x, h], 1).astype(matrix.dtype) @ matrix).astype(I64) + added
+        m, s = multiplier(4096 * self.scale)
+        right = max(-s, 0)
+        once = high_mul(wrap32(acc << max(s, 0)), m)
+        sums = clamp16(once + ((1 << right) >> 1) >> right)
+        i, g, f, o = np.split(sums, 4, axis=1)
+        c, h = byte_states(i, f, g, o, c)
+        return h, c, sums
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import numpy as np
 from ...ops import recurrent as r
 from ...types import Array, F32, Tensor
 from ..cells import Lstm, LstmWeights, Rnn, Span, constants, values
-from ..fixedpoint import f32
+from ..fixedpoint import f32, grid
 from ..hybrid import centred, of_rows
 from ..kernel import NeedsValue, Run, Site, kernel
-from ..quantcells import Grids, IntLstm
+from ..quantcells import Grids, IntLstm, MatrixLstm
 from .rnn import floats, over_time, sequence, store
 
 NAMES = "out", "h_out", "c_out"
@@ -52,3 +52,14 @@ def QUANTIZED_SEQUENCE_LSTM(site: Site, x: Tensor, cell: Any, h: Tensor, c: Tens
     lstm = IntLstm(Span.of(x.shape, time_major), x, cell, norm, h, c, grids, cell_clip, proj_clip,
                    rows=x.rank == 3 and not time_major)
     return over_time(site, lstm, NAMES, time_major)
+
+
+@kernel(r.BASIC_LSTM)
+def BASIC_LSTM(site: Site, x: Tensor, w: Tensor, b: Tensor, h: Tensor, c: Tensor) -> Run:
+    """See `MatrixLstm`."""
+    lstm = MatrixLstm(float(grid(b)[0]), grid(w)[1])
+    fixed = lstm.packed(*values((w, b))) if constants((w, b)) else None
+
+    def run(h_out: Array, c_out: Array, sums: Array, x: Array, w: Array, b: Array, h: Array, c: Array) -> None:
+        store([h_out, c_out, sums], lstm.step(fixed or lstm.packed(w, b), x, h, c))
+    return run

@@ -14,7 +14,7 @@ BECOMES = {
     "LSTM": "UNIDIRECTIONAL_SEQUENCE_LSTM", "hybrid LSTM": "HYBRID_LSTM", "LSTM of one step": "LSTM",
     "hybrid LSTM of one step": "HYBRID_LSTM", "int8 LSTM": "QUANTIZED_SEQUENCE_LSTM",
     "int8 LSTM of one step": "QUANTIZED_SEQUENCE_LSTM", "LSTM both ways": "BIDIRECTIONAL_SEQUENCE_LSTM",
-    "uint8 LSTM of one matrix": "CONCATENATION QUANTIZED_16BIT_LSTM"}
+    "uint8 LSTM of one matrix": "CONCATENATION BASIC_LSTM"}
 
 
 @pytest.mark.parametrize("name", BECOMES)
