@@ -20,7 +20,12 @@ def _libraries() -> tuple[Any, ...]:
 
 def threads_for(asked: int, largest: int) -> int:
     """The threads for a program: those asked for, else all cores if its largest product is heavy, else one."""
-    return asked or (len(os.sched_getaffinity(0)) if largest >= HEAVY else 1)
+    return asked or (cores() if largest >= HEAVY else 1)
+
+
+def cores() -> int:
+    """The cores this process may use; those of the machine where the system does not tell."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -63,18 +63,19 @@ class Window:
         return max(1, min(self.out[0], CHUNK // max(1, self.out[1] * width)))
 
 
-def put_padded(to: Array, image: Array, pads: tuple[int, int, int, int], fill: float) -> None:
-    """Copy one image [h, w, c] into `to` [top + h + bottom, left + w + right, c], the border set to `fill`."""
-    (h, w, _), (top, bottom, left, right) = image.shape, pads
+def put_padded(to: Array, image: Array, top: int, left: int, fill: float) -> None:
+    """Copy one image [h, w, c] into `to`, which is as large or larger, at a place; the border is set to `fill`."""
+    h, w, _ = image.shape
+    rows = to[top:top + h]
     if top:
         to[:top] = fill
-    if bottom:
+    if top + h < to.shape[0]:
         to[top + h:] = fill
     if left:
-        to[top:top + h, :left] = fill
-    if right:
-        to[top:top + h, left + w:] = fill
-    np.copyto(to[top:top + h, left:left + w], image, casting="unsafe")
+        rows[:, :left] = fill
+    if left + w < to.shape[1]:
+        rows[:, left + w:] = fill
+    np.copyto(rows[:, left:left + w], image, casting="unsafe")
 
 
 def windows_of(padded: Array, g: Window) -> Array:
@@ -128,22 +129,13 @@ class Taps:
 
     def deal(self, to: Array, image: Array, fill: float) -> None:
         """Copy one image [h, w, channels] into `to` (`shape`), the border set to `fill`."""
-        (h, w, _), (top, bottom, left, _) = image.shape, self.window.pads
+        w, (top, _, left, _) = image.shape[1], self.window.pads
         stride, _, width, _ = self.shape
         for phase in range(stride):
             first = (phase - left) % stride
             at = (left + first) // stride
             count = max(0, min(-(-(w - first) // stride), width - at))
-            part = to[phase]
-            if top:
-                part[:top] = fill
-            if bottom:
-                part[top + h:] = fill
-            if at:
-                part[top:top + h, :at] = fill
-            if at + count < width:
-                part[top:top + h, at + count:] = fill
-            np.copyto(part[top:top + h, at:at + count], image[:, first:first + count * stride:stride], casting="unsafe")
+            put_padded(to[phase], image[:, first:first + count * stride:stride], top, at, fill)
 
     def views(self, dealt: Array, start: int, rows: int) -> list[Array]:
         """What taps read for output rows [start, start + rows): [kh, taps, rows, tiles, tile * channels] of a phase."""

@@ -91,7 +91,7 @@ def gathered(site: Site, x: Tensor, window: Window, rule: Products, groups: int 
         own, work = rule.given(rest)
         for image in range(n):
             if copied:
-                put_padded(rest[0], x[image], window.pads, rule.fill)
+                put_padded(rest[0], x[image], window.pads[0], window.pads[2], rule.fill)
             views = windows_of(rest[0] if copied else x[image], window)
             for at in range(0, rows, band):
                 count = min(band, rows - at) * columns

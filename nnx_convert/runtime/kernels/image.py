@@ -60,7 +60,7 @@ def pooled(site: Site, g: Window, pool: Pool) -> Run:
     def run(out: Array, x: Array, held: Array, sums: Array) -> None:
         for i in range(n):
             if few:
-                put_padded(held, x[i], g.pads, pool.fill)
+                put_padded(held, x[i], g.pads[0], g.pads[2], pool.fill)
             else:
                 taps.deal(held, x[i], pool.fill)
             if pool.square:
@@ -204,7 +204,7 @@ def SPACE_TO_BATCH_ND(site: Site, x: Tensor, blocks: Tensor, pads: Tensor, nchw:
 
         def run(out: Array, x: Array, _blocks: Array, _pads: Array, held: Array) -> None:
             for i in range(n):
-                put_padded(held[i], x[i], (top, bottom, left, right), grid(site.out)[1])
+                put_padded(held[i], x[i], top, left, grid(site.out)[1])
             cells = held.reshape(n, padded[1] // bh, bh, padded[2] // bw, bw, c)
             np.copyto(out.reshape(bh, bw, n, padded[1] // bh, padded[2] // bw, c), cells.transpose(2, 4, 0, 1, 3, 5))
         return run
