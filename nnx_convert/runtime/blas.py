@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -28,15 +29,47 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+class Asked:
+    """What the runs under way ask for, the latest last. The library has one number for all threads of the process.
+
+    The number before the first of them comes back after the last, in whatever order they end.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._marks: dict[object, int] = {}
+        self._before: list[int] = []
+
+    def open(self, mark: object, count: int) -> None:
+        """A run begins."""
+        with self._lock:
+            if not self._marks:
+                self._before = [library.get_num_threads() for library in _libraries()]
+            self._marks[mark] = count
+            self._set([count] * len(self._before))
+
+    def close(self, mark: object) -> None:
+        """A run ends."""
+        with self._lock:
+            del self._marks[mark]
+            last = next(reversed(self._marks.values()), None)
+            self._set(self._before if last is None else [last] * len(self._before))
+
+    def _set(self, counts: Sequence[int]) -> None:
+        for library, count in zip(_libraries(), counts, strict=True):
+            if library.get_num_threads() != count:
+                library.set_num_threads(count)
+
+
+_ASKED = Asked()
+
+
 @contextmanager
 def blas_threads(count: int) -> Iterator[None]:
-    """While it is open, matrix products of this process use `count` threads."""
-    before = [(library, library.get_num_threads()) for library in _libraries()]
-    changed = [(library, old) for library, old in before if old != count]
-    for library, _ in changed:
-        library.set_num_threads(count)
+    """While it is open, matrix products of this process use `count` threads, or what a run begun since asks for."""
+    mark = object()
+    _ASKED.open(mark, count)
     try:
         yield
     finally:
-        for library, old in changed:
-            library.set_num_threads(old)
+        _ASKED.close(mark)

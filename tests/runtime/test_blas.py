@@ -29,3 +29,17 @@ def test_the_librarys_own_number_comes_back() -> None:
     with pytest.raises(KeyError), blas_threads(1):
         raise KeyError
     assert now() == before
+
+
+def test_the_librarys_own_number_comes_back_whatever_run_ends_first() -> None:
+    def now() -> list[int]:
+        return [library.get_num_threads() for library in _libraries()]
+    before = now()
+    for first_ends in (True, False):
+        first, second = blas_threads(1), blas_threads(3)
+        first.__enter__()
+        second.__enter__()
+        assert now() == [3] * len(before)
+        for run in (first, second) if first_ends else (second, first):
+            run.__exit__(None, None, None)
+        assert now() == before
