@@ -37,7 +37,7 @@ class Commands(click.Group):
         inner.format_help(click.Context(inner, info_name=ctx.info_name), formatter)
         with formatter.section("Commands"):
             formatter.write_dl([("convert MODEL", "what `nnx-convert MODEL` does"),
-                                ("run FILE", "run a .tflite, .onnx or .nnx file"),
+                                ("run FILE", "run a .tflite or .nnx file"),
                                 ("ops [NAME]", "what the op table says of an operation, or all of them")])
 
 
@@ -76,7 +76,7 @@ def shared(command: Function) -> Function:
 @click.group(cls=Commands, epilog=EXITS)
 @click.version_option(__version__, prog_name="nnx-convert")
 def commands() -> None:
-    """Compiles TFLite and ONNX models to NNAPI, NNAPI-EX and DENSIFY."""
+    """Compiles TFLite models to NNAPI, NNAPI-EX and DENSIFY."""
 
 
 @commands.command(epilog=EXITS)
@@ -96,10 +96,10 @@ def commands() -> None:
 @click.option("--signature", metavar="NAME", help="The entry point to convert, where it is not the main one.")
 @shared
 def convert(**options: Any) -> Work:
-    """Compile MODEL (.tflite, .onnx) to NNAPI, say what became of it, and write it as a .nnx file.
+    """Compile MODEL (a .tflite file; .onnx is not read yet) to NNAPI, say what became of it, write it as a .nnx file.
 
-    Of a MODEL that is a .nnx file it says the same and writes nothing, unless -o is given.
-    `nnx-convert run` runs all three. A file called like a command is given as ./run.
+    Of a MODEL that is a .nnx file it says the same and writes nothing, unless -o is given; options that a
+    conversion follows are for source files. A file called like a command is given as ./run.
     """
     from .converting import convert_file
     return partial(convert_file, **options)
@@ -127,7 +127,7 @@ def convert(**options: Any) -> Work:
                    "them, --shape those of the file.")
 @shared
 def run(**options: Any) -> Work:
-    """Run a .tflite, .onnx or .nnx FILE on this machine."""
+    """Run a .tflite or .nnx FILE on this machine."""
     from .running import run_file
     return partial(run_file, **options)
 
