@@ -295,9 +295,14 @@ def _fit(model: Model) -> None:
 
 
 def _agree(port: Port, operand: Operand) -> bool:
-    """Whether a port may show an operand: the same sizes where both are known; rank 0 shows one element."""
+    """Whether a port may show an operand: the same sizes where both are known; rank 0 shows one element.
+
+    More axes than the operand's show the same number of elements.
+    """
     if port.shape is None or not operand.dims:
         return True
     shape = port.shape or (1,)
+    if len(shape) > len(operand.dims):
+        return None not in shape and math.prod(n or 0 for n in shape) == math.prod(operand.dims) > 0
     return len(shape) == len(operand.dims) and all(
         m in (None, n) or n == 0 for m, n in zip(shape, operand.dims, strict=True))

@@ -16,6 +16,7 @@ from .fuse import FUSE
 from .host import HOST
 from .hybrid import HYBRID
 from .legalize import LEGALIZE, MASKS, PREFER_EX
+from .narrow import NARROW, inputs_of_few_axes
 from .retype import unsigning
 from .rewrite import Evaluate, Event, Pass, prune, throughout
 
@@ -28,7 +29,10 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
         densifying(evaluate),                # sparse constants: DENSIFY, or dense
         fold,
         HYBRID,                              # floats beside int8 weights
+        NARROW,                              # more axes than four
         EXPAND,                              # composites
+        NARROW,
+        prune,
         *[PREFER_EX] * target.ex,
         LEGALIZE.using(evaluate),            # what the target has for what it has not
         *[PREFER_EX] * target.ex,            # also for what that brought in
@@ -82,6 +86,7 @@ def lower(graph: Graph, target: Target, evaluate: Evaluate) -> tuple[Graph, list
     Each pass verifies the graph it makes; a `GraphError` out of here is a fault of a rule.
     """
     trace: list[Event] = []
+    graph = inputs_of_few_axes(graph, target, trace)
     for step in pipeline(target, evaluate):
         graph = throughout(step, graph, target, trace)
     return graph, trace

@@ -121,7 +121,9 @@ def texts(array: Array) -> Array | None:
 
 
 def inside(shape: Shape, operand: Operand) -> Shape:
-    """A user's shape as the operand's: NNAPI has no rank 0."""
+    """A user's shape as the operand's: NNAPI has no rank 0, and inputs of more than four axes enter with fewer."""
+    if 0 < len(operand.dims) < len(shape) and math.prod(shape) == math.prod(operand.dims):
+        return operand.dims
     return shape or (() if operand.type.group != "tensor" else (1,))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compose_cases import COMPOSED, COMPOSED_HOSTED
+from narrow_cases import NARROWED, NARROWED_HOSTED
 from rule_cases import CASES as PLAIN
 from rule_cases import TARGETS, graph_of, numbers
 
@@ -15,6 +16,7 @@ from nnx_convert.lowering.flatten import flatten
 from nnx_convert.lowering.host import HOST
 from nnx_convert.lowering.expand import EXPAND
 from nnx_convert.lowering.legalize import LEGALIZE, MASKS, PREFER_EX
+from nnx_convert.lowering.narrow import NARROW
 from nnx_convert.lowering.pipeline import lower
 from nnx_convert.runtime.compiled import CompiledModel
 from nnx_convert.target import Target
@@ -44,8 +46,8 @@ HOSTED = {name: where for where, names in {
     (0, 1, 2, 3, 6): """
         reshape_int_ones
     """,
-}.items() for name in names.split()} | COMPOSED_HOSTED
-CASES = PLAIN | COMPOSED
+}.items() for name in names.split()} | COMPOSED_HOSTED | NARROWED_HOSTED
+CASES = PLAIN | COMPOSED | NARROWED
 
 
 def run(graph: Graph, inputs: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
@@ -77,5 +79,5 @@ def test_lowering_keeps_the_answer(name: str, target: Target) -> None:
 def test_every_rule_fires() -> None:
     fired = {ev.rule for made in CASES.values() for t in TARGETS for ev in lower(graph_of(*made), t, evaluate)[1]
              if ev.did}
-    rules = {f.__name__ for rs in (EXPAND, PREFER_EX, LEGALIZE, MASKS) for fs in rs.by_op.values() for f in fs}
+    rules = {f.__name__ for rs in (NARROW, EXPAND, PREFER_EX, LEGALIZE, MASKS) for fs in rs.by_op.values() for f in fs}
     assert rules <= fired
