@@ -53,9 +53,11 @@ class ModelBuilder:
         """Add an operand and return its index. A dimension of 0 is not known yet; no dimensions: the rank is not."""
         self._open()
         index = len(self._operands)
+        code = _code(code, "an operand's type", index)
         if code not in OperandCode.__members__.values():
             raise ModelError(f"there is no operand type {code}", operand=index)
         type_, need = OperandCode(code), _Need(index)
+        (scale,), (zero_point,) = _reals([scale], need, "scale"), _integers([zero_point], need, "zero point")
         sizes = _integers(dims, need, "dimensions")
         need(not (type_.group != "tensor" and sizes), f"a {type_.name} has no dimensions")
         need(all(0 <= n < LARGEST for n in sizes), "a dimension is negative or too large")
@@ -65,7 +67,8 @@ class ModelBuilder:
         else:
             plain = scale == 0 and zero_point == 0
             need(plain or type_ in (OperandCode.TENSOR_INT32, *HOST_TYPES), f"{type_.name} is not quantised")
-        quant = Quant(float(scale), int(zero_point)) if scale or zero_point else None
+            need(math.isfinite(scale) and abs(zero_point) < LARGEST, "its scale or its zero point is out of range")
+        quant = Quant(scale, zero_point) if scale or zero_point else None
         self._operands.append(Operand(type_, sizes, quant))
         return index
 
@@ -74,11 +77,11 @@ class ModelBuilder:
         self._open()
         o, need = self._operand(index), _Need(index)
         need(o.type == QPC, f"{o.type.name} has no scales per channel")
-        need(0 <= channel_dim < len(o.dims) and len(scales) == o.dims[channel_dim],
+        (channel_dim,), exact = _integers([channel_dim], need, "channel dimension"), _reals(scales, need, "scales")
+        need(0 <= channel_dim < len(o.dims) and len(exact) == o.dims[channel_dim],
              "scales and dimension differ in length")
-        exact = np.asarray(scales, np.float64)
-        need(((exact > 0) & (exact < math.inf)).all(), "a scale is not positive")
-        self._operands[index] = replace(o, quant=ChannelQuant(tuple(exact.tolist()), int(channel_dim)))
+        need(all(0 < s < math.inf for s in exact), "a scale is not positive")
+        self._operands[index] = replace(o, quant=ChannelQuant(exact, channel_dim))
 
     def set_operand_value(self, index: int, value: Any) -> None:
         """Make an operand constant: an array or a number of its type and size; None leaves it out (NO_VALUE)."""
@@ -131,7 +134,9 @@ class ModelBuilder:
             origin: str = "") -> None:
         """Add an operation by its row; `checked` is a verdict the caller has already, on these very operands."""
         self._open()
-        inputs, outputs, number = tuple(inputs), tuple(outputs), len(self._listed)
+        number = len(self._listed)
+        need = _Need(None, number, op.name)
+        inputs, outputs = _integers(inputs, need, "inputs"), _integers(outputs, need, "outputs")
         for i in (*inputs, *outputs):
             self._operand(i, op.name, number)
         for n, i in enumerate(outputs):
@@ -149,17 +154,21 @@ class ModelBuilder:
         """Name the model's inputs and outputs, in order."""
         self._open()
         _Need()(not self._outputs, "the inputs and outputs are named already")
+        inputs, outputs = _integers(inputs, _Need(), "inputs"), _integers(outputs, _Need(), "outputs")
         for i in (*inputs, *outputs):
             _Need(i)(self._operand(i).lifetime is Lifetime.TEMPORARY, f"operand {i} has a value")
         for i in inputs:
             _Need(i)(i not in self._writer, f"operand {i} is an input and written by operation {self._writer.get(i)}")
         _Need()(len({*inputs, *outputs}) == len(inputs) + len(outputs), "an operand is listed twice")
-        self._inputs, self._outputs = tuple(inputs), tuple(outputs)
+        self._inputs, self._outputs = inputs, outputs
 
     def relax_computation_float32_to_float16(self, allow: bool) -> None:
         """Let FLOAT32 be computed with the range and precision of FLOAT16."""
         self._open()
-        self._relaxed = bool(allow)
+        try:
+            self._relaxed = bool(allow)
+        except ValueError:                       # an array has no truth value
+            raise ModelError("allow is true or false") from None
 
     def finish(self, rim: Rim | None = None, notes: tuple[str, ...] = ()) -> Model:
         """Sort and test the whole; the builder takes no call after this one.
@@ -235,7 +244,8 @@ class ModelBuilder:
     def _operand(self, index: int, op: str = "", number: int | None = None) -> Operand:
         whole = isinstance(index, int | np.integer)
         there = whole and 0 <= index < len(self._operands)
-        _Need(index if whole else None, number, op)(there, f"there is no operand {index}", "call add_operand first")
+        need = _Need(index if whole else None, number, op)
+        need(there, f"there is no operand {_short(index)}", "call add_operand first")
         return self._operands[index]
 
     def _unbound(self, index: int) -> None:
@@ -263,19 +273,33 @@ class _Need:
             raise ModelError(text, where, hint, operation=self.operation, operand=self.operand)
 
 
-def _code(code: int) -> int:
+def _short(value: Any) -> str:
+    """A value in a line: one that is no number or text by its type."""
+    return f"{value!s:.40}" if isinstance(value, int | float | str | np.number) else f"a {type(value).__name__}"
+
+
+def _code(code: int, what: str = "an operation's code", operand: int | None = None) -> int:
     try:
         return operator.index(code)
     except TypeError:
-        raise ModelError(f"an operation's code is a whole number, not {code!r}") from None
+        raise ModelError(f"{what} is a whole number, not {_short(code)}", operand=operand) from None
 
 
 def _integers(values: Sequence[int], need: _Need, what: str) -> tuple[int, ...]:
     """Whole numbers as Python's, whatever whole numbers they are."""
     try:
         return tuple(map(operator.index, values))
-    except TypeError:
+    except (TypeError, ValueError, ArithmeticError):
         need(False, f"its {what} are not whole numbers")
+        raise
+
+
+def _reals(values: Sequence[float], need: _Need, what: str) -> tuple[float, ...]:
+    """Numbers as Python's floats, each within a float's range."""
+    try:
+        return tuple(map(float, values))
+    except (TypeError, ValueError, ArithmeticError, LookupError):
+        need(False, f"its {what} are not numbers")
         raise
 
 
@@ -283,7 +307,7 @@ def _array(value: Any, type_: OperandCode, need: _Need) -> np.ndarray[Any, Any]:
     """A value as an array of the operand's type: NumPy arrays as they are, numbers where nothing is lost."""
     try:
         array = np.asarray(value)
-    except ValueError:
+    except (TypeError, ValueError, ArithmeticError, LookupError, RuntimeError, MemoryError):
         need(False, "its value is no array")
         raise
     if array.dtype == np.uint8 and type_.dtype == np.bool_:          # BOOL8 in C is a byte

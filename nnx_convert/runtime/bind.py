@@ -190,6 +190,8 @@ class Binder:
             raise broken(error, self.place(number)) from error
         except RunError as error:
             raise error.at(self.place(number)) from error
+        except FAILURES as error:
+            raise RunError(f"{o.op.name} failed: {error}", self.place(number)) from error
         where = {id(t): i for i in o.inputs if isinstance(t := self.arg(i), Tensor)}
         placed = {n: mapped(args[n], lambda t: where[id(t)]) for n in tensor_names(o.op)}
         return Step(o.op.name, self.place(number), run, o.outputs, tuple(placed.values()), tuple(site.buffers),

@@ -9,10 +9,9 @@ import numpy as np
 
 from ..errors import InputError, UsageError
 from ..model import Model
-from ..types import ChannelQuant, Entry, Port, Quant, Shape
+from ..types import Array, ChannelQuant, Entry, Port, Quant, Shape
 from . import rim, states
 from .bind import Options
-from .kernel import Array
 from .runner import Compiled, Runner, call
 
 BACKENDS = ("auto", "numpy")
@@ -50,10 +49,10 @@ class CompiledModel:
     """
 
     def __init__(self, model: Model, *, threads: int | None = None, backend: str = "auto") -> None:
-        if backend not in BACKENDS:
-            raise UsageError(f"there is no backend {backend!r}: {', '.join(BACKENDS)}")
-        if threads is not None and threads < 1:
-            raise UsageError(f"threads is a positive number, not {threads}")
+        if not isinstance(backend, str) or backend not in BACKENDS:
+            raise UsageError(f"there is no backend {str(backend)[:80]!r}: {', '.join(BACKENDS)}")
+        if threads is not None and (not isinstance(threads, int) or threads < 1):
+            raise UsageError(f"threads is a positive number, not {str(threads)[:80]!r}")
         self.model, self._threads, self._backend = model, threads, backend
         self.inputs = tuple(map(TensorSpec.of, model.rim.inputs))
         self.outputs = tuple(map(TensorSpec.of, model.rim.outputs))
@@ -73,11 +72,12 @@ class CompiledModel:
         `signature`: inputs and outputs have the names and the order of that entry point. A state given as an
         input counts for this run; what the run leaves is the state of the next.
         """
+        inputs = inputs if isinstance(inputs, Mapping) else rim.listed(inputs)
         if signature is not None:
             return self._run_entry(inputs, self.entry(signature))
         if isinstance(inputs, Mapping):
             return self._run(rim.by_position(self.model.rim.inputs, inputs))
-        return list(self._run(list(inputs)).values())
+        return list(self._run(inputs).values())
 
     __call__ = run
 

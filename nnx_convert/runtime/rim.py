@@ -9,9 +9,20 @@ import numpy as np
 
 from ..errors import InputError, UsageError
 from ..model import Model, Operand
-from ..types import Port, Quant, Shape
-from .kernel import Array
+from ..types import Array, Port, Quant, Shape
 from .memory import affordable
+
+#: What NumPy, and objects that say they are arrays, raise where there is none.
+NO_ARRAY = (ValueError, TypeError, LookupError, ArithmeticError, RuntimeError, AttributeError, MemoryError)
+
+
+def listed(given: Any) -> list[Any]:
+    """Inputs by position as a list; raises `InputError` on what is no sequence."""
+    try:
+        return list(given)
+    except NO_ARRAY as error:
+        kind = type(given).__name__
+        raise InputError(f"inputs are a mapping by name or a sequence by position, not {kind}") from error
 
 
 def by_position(ports: Sequence[Port], given: Mapping[str, Any]) -> list[Any]:
@@ -90,8 +101,8 @@ def fitted(port: Port, value: Any) -> Array | str:
     want = np.dtype(port.dtype)
     try:
         array = np.asarray(value)
-    except ValueError as error:
-        return f"{port.name!r} is no array ({error})"
+    except NO_ARRAY as error:
+        return f"{port.name!r} is no array ({str(error) or type(error).__name__})"
     if want.kind == "O":
         found = texts(array)
         if found is None:
@@ -101,7 +112,8 @@ def fitted(port: Port, value: Any) -> Array | str:
         same = np.can_cast(array.dtype, want, "safe")
         untyped = not isinstance(value, np.ndarray | np.generic)           # Python's numbers
         if not same and untyped and array.dtype.kind in "biuf" and want.kind in "iuf":
-            same = bool(np.all(array.astype(want) == array))
+            with np.errstate(all="ignore"):
+                same = bool(np.all(array.astype(want) == array))
         if not same:
             return f"{port.name!r} is {array.dtype}, not {want}"
         array = array.astype(want)
@@ -112,7 +124,12 @@ def fitted(port: Port, value: Any) -> Array | str:
 
 def texts(array: Array) -> Array | None:
     """An array of texts as `bytes` objects; None where an element is none."""
-    items = [t.encode() if isinstance(t, str) else t for t in array.reshape(-1).tolist()]
+    if array.dtype.kind not in "OSU":
+        return None
+    try:
+        items = [t.encode() if isinstance(t, str) else t for t in array.reshape(-1).tolist()]
+    except UnicodeEncodeError:                   # half a surrogate pair
+        return None
     if not all(isinstance(t, bytes) for t in items):
         return None
     found = np.empty(len(items), object)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 
 import nnx_convert
 from nnx_convert import CompiledModel, InputError, ModelBuilder, OperandCode, OperationCode, RunError, UsageError
+
+from nnx_convert.runtime.kernel import KERNELS, Kernel, Run
+from nnx_convert.runtime.kernels import elementwise  # noqa: F401  (fills the registry)
 
 Array = np.ndarray[Any, Any]
 FLOAT, INT = OperandCode.TENSOR_FLOAT32, OperandCode.INT32
@@ -24,6 +28,13 @@ def added(*shapes: tuple[int, ...]) -> CompiledModel:
     b.add_operation(OperationCode.ADD, [x, y, act], [out])
     b.identify_inputs_and_outputs([x, y], [out])
     return nnx_convert.compile(b.finish())
+
+
+class NoArray:
+    """Says it is an array."""
+
+    def __array__(self, *_: object, **__: object) -> np.ndarray[Any, Any]:
+        raise RuntimeError("is none")
 
 
 def test_inputs_by_name_and_by_position() -> None:
@@ -43,7 +54,10 @@ def test_inputs_by_name_and_by_position() -> None:
     ([np.zeros((2, 3), np.float32), np.zeros(4, np.float32)], r"'input1' has shape \[4\], not \[3\]"),
     ([np.zeros((2, 3)), np.zeros((3, 1), np.float32)], "'input0' is float64.*; 'input1' has shape"),
     ([[[1, 2, 3]] * 2, [0.1, 2, 3]], "'input1' is float64, not float32"),
-    ([[[1], [2, 3]], np.zeros(3, np.float32)], "'input0' is no array")])
+    ([[[1], [2, 3]], np.zeros(3, np.float32)], "'input0' is no array"), (None, "by position, not NoneType"),
+    (np.array(object()), "by position, not ndarray"), ([NoArray(), [1e300] * 3], "'input0' is no array.*'input1' is"),
+    ([np.zeros((2, 3), object), np.zeros(3, ">M8[s]")], "'input0' is object, .*'input1' is"), ("ab", "'input0' is <U1"),
+    ([np.zeros((2, 3), [("a", "f4")]), [10 ** 30] * 3], "'input0' is .*'input1' is")])
 def test_inputs_that_do_not_fit_are_named(given: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         added((2, 3), (3,)).run(given)
@@ -54,9 +68,19 @@ def test_types_are_converted_where_no_value_changes() -> None:
     assert m.run([np.array([1, 2], np.int16), [0.5, 0.25]])[0].tolist() == [1.5, 2.25]
 
 
+@pytest.mark.parametrize("laid", [
+    lambda a: a.astype(">f4"), np.asfortranarray, lambda a: np.repeat(np.repeat(a, 2, 0), 3, 1)[::2, ::3],
+    lambda a: a[::-1, ::-1].copy()[::-1, ::-1], lambda a: np.asfortranarray(a.astype(">f4")), lambda a: a.astype(">f2"),
+    lambda a: np.frombuffer(b"\0" + a.tobytes(), np.uint8)[1:].view("f4").reshape(a.shape), np.ndarray.tolist])
+def test_arrays_laid_out_in_any_way_give_the_same(laid: Callable[[Array], Any]) -> None:
+    m, x = added((2, 3), (2, 3)), np.arange(6, dtype=np.float32).reshape(2, 3) / 2
+    assert m.run([laid(x), laid(x)])[0].tolist() == (2 * x).tolist()
+
+
 def test_options_that_make_no_sense() -> None:
     model = added((1,), (1,)).model
-    for wrong in ({"threads": 0}, {"backend": "cuda"}):
+    for wrong in ({"threads": 0}, {"backend": "cuda"}, {"threads": "2"}, {"backend": np.zeros(3)}, {"shapes": 1},
+                  {"shapes": {"input0": None}}, {"shapes": {"input0": [1.5]}}, {"shapes": {"input0": b"x"}}):
         with pytest.raises(UsageError):
             nnx_convert.compile(model, **wrong)  # type: ignore[arg-type]
 
@@ -95,7 +119,7 @@ def test_a_size_that_follows_from_a_value_is_met_at_run_time() -> None:
     b.add_operation(OperationCode.RESHAPE, [x, shape], [out])
     b.identify_inputs_and_outputs([x, shape], [out])
     m = nnx_convert.compile(b.finish())
-    x_ = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x_ = np.arange(6, dtype=np.float32).reshape(2, 3) / 2
     for want in ((3, 2), (6, 1), (1, 6)):
         assert m.run([x_, np.array(want, np.int32)])[0].shape == want
     with pytest.raises(RunError, match="RESHAPE"):
@@ -124,3 +148,13 @@ def test_outputs_stay_when_the_next_run_begins() -> None:
     first = m.run([np.ones(2, np.float32)] * 2)[0]
     m.run([np.zeros(2, np.float32)] * 2)
     assert first.tolist() == [2, 2]
+
+
+def test_what_fails_while_a_kernel_is_prepared_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def prepare(*_: object, **__: object) -> Run:
+        raise ValueError("a table of nonsense")
+
+    model = added((2,), (2,))
+    monkeypatch.setitem(KERNELS, "ADD", Kernel(prepare))
+    with pytest.raises(RunError, match="ADD failed: a table of nonsense"):
+        model.run([np.zeros(2, np.float32)] * 2)

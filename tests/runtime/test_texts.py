@@ -43,7 +43,7 @@ def test_texts_are_moved(given: Any, tmp_path: Path) -> None:
         assert found.dtype == object and found.tolist() == [*WORDS[[1, 0]].tolist(), [b"a", b"b", b""]]
 
 
-@pytest.mark.parametrize("given", [np.ones((1, 3)), np.array([[1, b"b", b"c"]], object)])
+@pytest.mark.parametrize("given", [np.ones((1, 3)), np.array([[1, b"b", b"c"]], object), [["\ud800", "b", "c"]]])
 def test_what_is_no_text_is_refused(given: Any) -> None:
     with pytest.raises(InputError, match=r"'x' is .*, not texts"):
         nnx_convert.compile(chosen()).run([np.array([1, 0], np.int32), given])
