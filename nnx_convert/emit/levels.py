@@ -13,6 +13,9 @@ from ..target import Target, level_name
 from ..types import Scalar, Tensor, Type, Undecided
 
 
+PLURAL = {"has": "have", "is": "are", "takes": "take"}
+
+
 @dataclass(frozen=True)
 class Reason:
     """One fact of the table that calls for a level, and the operations it holds for, with their numbers."""
@@ -51,6 +54,12 @@ class Refused:
 
     place: Place
     fact: str
+
+
+def predicate(fact: str, count: int) -> str:
+    """What is said of one, as it is said of `count`: `is` or `are`, and so on."""
+    verb, _, rest = fact.partition(" ")
+    return f"{PLURAL.get(verb, verb) if count > 1 else verb} {rest}"
 
 
 def levels(model: Model) -> tuple[Level, ...]:

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from .facts import Facts, HostFacts, PortFacts
-from .levels import Reason
+from .levels import Reason, predicate
 
 WIDTH, LABEL = 100, 11
 #: Reasons, host operations and notes beyond these are counted, not shown.
@@ -119,11 +119,8 @@ def mapping(facts: Facts) -> Iterator[Line]:
 def because(reason: Reason) -> str:
     """A reason for a level as a sentence."""
     names, count = list(reason.operations), sum(reason.operations.values())
-    verb, rest = reason.fact.split(" ", 1)
-    if len(names) > 1:
-        verb = {"takes": "take", "is": "are", "has": "have"}.get(verb, verb)
     subject = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return f"{subject} {verb} {rest} ({counted(count, 'operation')})"
+    return f"{subject} {predicate(reason.fact, len(names))} ({counted(count, 'operation')})"
 
 
 def on_host(h: HostFacts) -> str:
