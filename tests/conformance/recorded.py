@@ -34,12 +34,17 @@ class Recording:
 
 def recording(name: str) -> Recording:
     """That of a model of the zoo."""
+    path, arrays = files(name)
+    meta = json.loads((path.parent / "meta.json").read_text())
+    return Recording(path, list(runs(arrays)), feedback(meta))
+
+
+def files(name: str) -> tuple[Path, dict[str, Array]]:
+    """A model of the zoo, and the arrays beside it."""
     assert SHARED is not None
     folder = SHARED / "zoo" / name
-    meta = json.loads((folder / "meta.json").read_text())
     with np.load(folder / "golden.npz", allow_pickle=False) as npz:
-        arrays = {k: npz[k] for k in npz.files}
-    return Recording(next(folder.glob("model.*")), list(runs(arrays)), feedback(meta))
+        return next(folder.glob("model.*")), {k: npz[k] for k in npz.files}
 
 
 def feedback(meta: dict[str, Any]) -> dict[int, int]:

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from shared import SHARED
+from recorded import files, one
 
 Array = np.ndarray[Any, Any]
-#: Keys of recorded outputs, best first: the reference kernels', the default ones', another runtime's.
-PREFIXES = ("ref_out", "out", "tflm_out")
 
 
 @dataclass(frozen=True)
@@ -24,16 +22,9 @@ class Golden:
 
 def golden(name: str) -> Golden:
     """The model of that name."""
-    assert SHARED is not None
-    folder = SHARED / "zoo" / name
-    with np.load(folder / "golden.npz", allow_pickle=False) as npz:
-        inputs = [npz[f"in{i}"] for i in range(len(npz.files)) if f"in{i}" in npz.files]
-        outputs: dict[int, Array] = {}
-        for i in range(len(npz.files)):
-            key = next((p + str(i) for p in PREFIXES if p + str(i) in npz.files), None)
-            if key:
-                outputs[i] = npz[key]
-    return Golden(next(folder.glob("model.*")), inputs, outputs)
+    path, arrays = files(name)
+    run = one(arrays, "")
+    return Golden(path, list(run.inputs.values()), run.outputs)
 
 
 def steps(got: Array, want: Array) -> tuple[int, int]:
