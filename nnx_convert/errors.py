@@ -1,7 +1,9 @@
 """What a user can cause: every fault has a stable id, a place, the rule broken and the exit code it ends with."""
 from __future__ import annotations
 
+from copy import copy
 from enum import IntEnum
+from typing import Self
 
 from .codes import ResultCode
 
@@ -41,13 +43,20 @@ class NnxError(Exception):
         super().__init__(text, where, hint)
         self.text, self.where, self.hint = text, where, hint
 
-    def at(self, where: str) -> NnxError:
+    def at(self, where: str) -> Self:
         """The same fault, placed: `where` goes before the place it has."""
-        return type(self)(self.text, ": ".join(filter(None, (where, self.where))), self.hint)
+        placed = copy(self)
+        placed.where = ": ".join(filter(None, (where, self.where)))
+        placed.args = (self.text, placed.where, self.hint)
+        return placed
+
+    @property
+    def said(self) -> str:
+        """The place, what is wrong and what to do about it, in one line."""
+        return (f"{self.where}: " if self.where else "") + self.text + (f" ({self.hint})" if self.hint else "")
 
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where else ""
-        return f"{self.id} {place}{self.text}" + (f" ({self.hint})" if self.hint else "")
+        return f"{self.id} {self.said}"
 
 
 class FormatError(NnxError):
@@ -83,15 +92,8 @@ class ModelError(NnxError):
         super().__init__(text, where, hint)
         self.result, self.operation, self.operand = result, operation, operand
 
-    def at(self, where: str) -> ModelError:
-        """The same fault, placed, its result and indices kept."""
-        placed = type(self)(self.text, ": ".join(filter(None, (where, self.where))), self.hint, result=self.result)
-        placed.operation, placed.operand = self.operation, self.operand
-        return placed
-
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where else ""
-        return f"{self.id} {self.result.name}: {place}{self.text}" + (f" ({self.hint})" if self.hint else "")
+        return f"{self.id} {self.result.name}: {self.said}"
 
 
 class StrictError(NnxError):
