@@ -31,6 +31,8 @@ ELEMENTS = (
     host.FLOOR_DIV, host.FLOOR_MOD, host.TRUNC_DIV, host.TO_BOOL, host.TO_MASK, host.REQUANTIZE,
     host_math.SIGN, host_math.GELU)
 REDUCTIONS = (r.MEAN, r.REDUCE_SUM, r.REDUCE_PROD, r.REDUCE_MAX, r.REDUCE_MIN, r.REDUCE_ALL, r.REDUCE_ANY)
+#: Those that give the same over some axes and then over the others.
+STEPWISE = (r.REDUCE_MAX, r.REDUCE_MIN, r.REDUCE_ALL, r.REDUCE_ANY)
 #: What is done to each axis by itself: a row of numbers for every axis.
 Rows = list[tuple[int, ...]]
 
@@ -145,12 +147,27 @@ def elements(g: Rewriter, node: Node) -> Result:
     kinds = [FREE if n == 1 else tuple(s[i] == 1 for s in full.values()) for i, n in enumerate(out.shape)]
     groups = grouped(kinds)
     if len(groups) > MOST:
-        return too_many(g, node, groups)
+        return repeated(g, node, values) if ready(g, *values.values()) else too_many(g, node, groups)
     if all(v.shape == out.shape for v in values.values()):
         found = next((s for v in values.values() if not v.constant and (s := source(g, v))), None)
         dims = found.shape if found else (product(out.shape),)
         return narrowed(g, node, {n: [dims] for n in values})
     return narrowed(g, node, {n: [without_ones(merged(s, groups))] for n, s in full.items()})
+
+
+def ready(g: Rewriter, *values: Value) -> bool:
+    """Whether all values are to be had with few axes."""
+    return all(v.tensor.data is not None or source(g, v) for v in values)
+
+
+def repeated(g: Rewriter, node: Node, values: dict[str, Value]) -> Result:
+    """The operation on operands of one shape: what is not broadcast needs no axes."""
+    out = node.outputs[0]
+    if any(v.shape != out.shape and g.target.level < shape.TILE.types.get(v.type, g.target.level + 1)
+           for v in values.values()):
+        return refused(g, node, "its operands broadcast along too many axes, and there is no TILE to repeat them")
+    full = {n: v if v.shape == out.shape else g(host.BROADCAST_TO, v, out.shape) for n, v in values.items()}
+    return g(node.op, out=Tensor(out.type, None, out.tensor.quant), **dict(node.args) | full)
 
 
 def without_ones(dims: Shape) -> Shape:
@@ -181,6 +198,10 @@ def reductions(g: Rewriter, node: Node) -> Result:
         return None
     gone = {a % len(x.shape) for a in axes.ints()}
     groups = grouped(i in gone if n > 1 or i in gone else FREE for i, n in enumerate(x.shape))
+    if len(groups) > MOST and node.op in STEPWISE and ready(g, x):
+        first = next([a for a in group if a in gone] for group in groups if gone.intersection(group))
+        part = g(node.op, x, g.build.const(first, I32), keep=True)
+        return g(node.op, part, g.build.const(sorted(gone.difference(first)), I32), keep=node.args["keep"])
     if len(groups) > MOST:
         return too_many(g, node, groups)
     keep = {"keep": type(node.args["keep"])(0)} if "keep" in node.args else {}

@@ -68,6 +68,8 @@ NARROWED: dict[str, tuple[Made, list[Kind]]] = {
     "mean_wide": (of(r.MEAN, axes=(1, 2, 3), keep=1), [F]), "mean_last": (of(r.MEAN, axes=(-1,), keep=0), [FULL]),
     "mean_bytes": (of(r.MEAN, axes=(2, 3), keep=0), [Y]), "max_apart": (of(r.REDUCE_MAX, axes=(0, 3), keep=True), [F]),
     "sum_all": (of(r.REDUCE_SUM, axes=(0, 1, 2, 3, 4), keep=False), [F]),
+    "mean_many": (of(r.MEAN, axes=(1, 3), keep=1), [FULL]),
+    "add_across": (of(e.ADD, act=0, out=grid(Q8, 1.0, 7)), [(Q8, FULL[1]), (Q8, (1, 3, 1, 4, 1))]),
     "max_many": (of(r.REDUCE_MAX, axes=(1, 3), keep=True), [FULL]),
     "softmax_last": (of(norm.SOFTMAX, beta=1.0), [F]), "softmax_inner": (of(norm.SOFTMAX, beta=1.0, axis=1), [F]),
     "transpose_merged": (of(shape.TRANSPOSE, perm=(0, 3, 1, 2, 4)), [F]),
@@ -94,15 +96,16 @@ NARROWED: dict[str, tuple[Made, list[Kind]]] = {
 #: By the targets (as their indices in TARGETS) on which the host is left with something.
 NARROWED_HOSTED = {name: where for where, names in {
     (0, 1): """
-        max_apart sum_all split_wide unpack_wide gather_wide matmul_wide
+        max_apart max_many sum_all split_wide unpack_wide gather_wide matmul_wide
     """,
     (1, 2): """
         chain mean_wide mean_last transpose_merged transpose_back transpose_six transpose_windows strided_wide
         strided_shrunk matmul_shared
     """,
     (0, 1, 2): """
-        cos_wide compared less_wide softmax_inner tile_wide slice_wide broadcast_wide broadcast_run diagonal_wide
+        cos_wide compared less_wide softmax_inner mul_across add_across tile_wide slice_wide
+        broadcast_wide broadcast_run diagonal_wide
     """,
     (0, 1, 2, 3, 4): "add_signed sub_int",
-    tuple(range(8)): "after_the_host mul_across max_many",
+    tuple(range(8)): "after_the_host mean_many",
 }.items() for name in names.split()}
