@@ -15,6 +15,10 @@ SAME_BITS = Rule("the last axis of x is as long as the elements are wider", lamb
                  x.type.dtype.itemsize >= to.dtype.itemsize or x.rank > 0 and
                  x.shape[-1] * x.type.dtype.itemsize == to.dtype.itemsize)
 
+#: floor(x + it) rounds a float32 that is not negative to the nearest integer, halves up; with 0.5 itself the sum of the
+#: last float below one half is rounded to 1.
+BELOW_HALF = float(np.nextafter(np.float32(0.5), np.float32(0)))
+
 
 # Composites.
 @composite(ALL)
@@ -84,7 +88,7 @@ def fake_grid(least: float, most: float, bits: int, narrow: bool) -> tuple[float
     """FAKE_QUANT's range, moved to where a step is 0, the step and its inverse, in TFLite's float32 arithmetic."""
     f32, first, last = np.float32, int(narrow), (1 << bits) - 1
     scale = (f32(most) - f32(least)) / f32(last - first)
-    zero = np.clip(np.floor(f32(first) - f32(least) / scale + f32(0.5)), f32(first), f32(last))
+    zero = np.clip(np.floor(f32(first) - f32(least) / scale + f32(BELOW_HALF)), f32(first), f32(last))
     return float((f32(first) - zero) * scale), float((f32(last) - zero) * scale), float(scale), float(f32(1) / scale)
 
 

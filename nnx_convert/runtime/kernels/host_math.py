@@ -97,7 +97,7 @@ def FAKE_QUANT(site: Site, x: Tensor, least: float, most: float, bits: int, narr
     def step(out: Array, x: Array) -> None:
         np.clip(x, low, high, out=out)
         np.multiply(np.subtract(out, low, out=out), inverse, out=out)
-        np.floor(np.add(out, f32(0.5), out=out), out=out)
+        np.floor(np.add(out, f32(h.BELOW_HALF), out=out), out=out)
         np.add(np.multiply(out, scale, out=out), low, out=out)
     return unary(site, x, step)
 

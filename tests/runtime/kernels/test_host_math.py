@@ -38,6 +38,8 @@ CASES: list[tuple[OpDef, tuple[Any, Type], dict[str, Any], Any]] = [
     (h.REAL, ([1 + 2j], C64), {}, [1]), (h.IMAG, ([1 + 2j], C64), {}, [2]),
     (h.FAKE_QUANT, ([-9, -0.3, 0.3, 9], F32), {"least": -1.5, "most": 1.5, "bits": 2, "narrow": False},
      [-2, 0, 0, 1]),
+    (h.FAKE_QUANT, ([0.49999997, 0.5, 1.5, 2.4999998], F32), {"least": 0.0, "most": 255.0, "bits": 8, "narrow": False},
+     [0, 1, 2, 2]),
     (h.FAKE_QUANT, ([-9, -0.3, 0.8, 9], F32), {"least": -1.0, "most": 1.0, "bits": 2, "narrow": True}, [-1, 0, 1, 1])]
 
 
