@@ -15,7 +15,7 @@ import numpy as np
 
 from .schema import Checked, OpDef, OpError, Placed, describe
 from .signature import Args, Form, Param
-from .types import I32, Rim, Scalar, Shape, Signature, Tensor, Type, known, rebuilt
+from .types import Array, I32, Rim, Scalar, Shape, Signature, Tensor, Type, known, rebuilt, sharper
 
 #: The largest constant a pass or an importer may make up (a missing bias, an index ramp).
 LARGEST_MADE = 1 << 24
@@ -88,6 +88,8 @@ class Value:
 
 
 Values = tuple[Value, ...]
+#: Computes a node whose operands are constants, given by position; None where there is no kernel.
+Evaluate = Callable[["Node", Sequence["Array | float | None"]], "Sequence[Array] | None"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,10 +320,7 @@ def merge(op: OpDef, inferred: Tensor, declared: Tensor | None, ruled: bool = Tr
         inferred = Tensor(declared.type, inferred.dims, declared.quant)
     if not inferred.agrees(declared):
         raise OpError(op.name, f"gives {describe(inferred)}, the model says {describe(declared)}")
-    dims = inferred.dims if inferred.dims is not None else declared.dims
-    if dims is not None and declared.dims is not None:
-        dims = tuple(a if known(a) else b for a, b in zip(dims, declared.dims, strict=True))
-    return replace(inferred, dims=dims, quant=inferred.quant or declared.quant)
+    return replace(inferred, dims=sharper(inferred.dims, declared.dims), quant=inferred.quant or declared.quant)
 
 
 def _brief(a: Value | Scalar | Graph | None) -> str:

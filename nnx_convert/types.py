@@ -23,6 +23,8 @@ HOST_TYPES = (I64, F64, I16, U32, C64, U64)
 STR = Type.TENSOR_STRING
 TENSORS = (F32, F16, I32, B8, Q8, Q8S, QS, QPC, Q16A, Q16S)
 
+#: The quantised bytes that operations compute with, on one grid each.
+BYTES = (Q8, Q8S)
 #: Zero points a quantised type may have.
 ZERO_POINTS = {Q8: range(256), Q8S: range(-128, 128), Q16A: range(65536), QS: range(1), Q16S: range(1)}
 
@@ -63,6 +65,13 @@ Shape = tuple[int, ...]
 Array = np.ndarray[Any, Any]
 #: More elements than any list of axes, sizes or indices that inference looks at.
 LONGEST = 1 << 16
+
+
+def sharper(a: Shape | None, b: Shape | None) -> Shape | None:
+    """What two descriptions of one value together know of its sizes."""
+    if a is None or b is None:
+        return b if a is None else a
+    return tuple(m if known(m) else n for m, n in zip(a, b, strict=True))
 
 
 def known(value: object) -> bool:

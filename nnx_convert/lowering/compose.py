@@ -8,8 +8,8 @@ import numpy as np
 
 from ..graph import Node, Value
 from ..ops import convert, elementwise as e, gather, host, host_arrays, host_math, image, reduce as r, shape
-from ..types import B8, F32, I32, Shape, Tensor, known, product
-from .exact import BYTES, bytes_like, codes, computed
+from ..types import BYTES, B8, F32, I32, Shape, Tensor, known, product
+from .exact import bytes_like, codes, computed
 from .expand import EXPAND, floats, like
 from .legalize import LEGALIZE
 from .quantized import as_it_is, looked_up, on

@@ -4,12 +4,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..errors import Unsupported
-from ..graph import At, Build, Graph, Node, Sparse, Value
+from ..graph import Evaluate, At, Build, Graph, Node, Sparse, Value
 from ..ops.sparse import DENSIFY
 from ..schema import OpError
 from ..target import Target
 from ..types import I32, ChannelQuant, Quant, Tensor
-from .rewrite import Evaluate, Event, Pass
+from .rewrite import Event, Pass
 
 
 def densifying(evaluate: Evaluate) -> Pass:

@@ -5,14 +5,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..graph import Build, Value
+from ..graph import Evaluate, Build, Value
 from ..schema import OpDef
 from ..target import Target
-from ..types import Array, Q8, Q8S, ChannelQuant, Quant, Rim, Tensor, Type
+from ..types import Array, ChannelQuant, Quant, Rim, Tensor, Type
 from .fold import folding
-from .rewrite import Evaluate
 
-BYTES = (Q8, Q8S)
 #: Emits operations on constants.
 Emit = Callable[[Build], Value]
 #: Two roundings of one real number jump no farther from each other than this many integers.

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from ..errors import NnxError
-from ..graph import Node, Value
+from ..graph import Evaluate, Node, Value
 from ..ops.sparse import DENSIFY
 from ..types import Tensor, known, product
-from .rewrite import Evaluate, Refusal, Result, Rewriter, Rules
+from .rewrite import Refusal, Result, Rewriter, Rules
 
 #: A fold may not make a constant larger than this, unless what it reads was as large.
 LARGEST = 1 << 26

@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..graph import Build, Graph, Value
+from ..graph import Evaluate, Build, Graph, Value
 from ..ops.shape import RESHAPE, SLICE, TRANSPOSE
 from ..target import Target
 from ..types import known
@@ -18,7 +18,7 @@ from .hybrid import HYBRID
 from .legalize import LEGALIZE, MASKS, PREFER_EX
 from .narrow import NARROW, inputs_of_few_axes
 from .retype import unsigning
-from .rewrite import Evaluate, Event, Pass, prune, throughout
+from .rewrite import Event, Pass, prune, throughout
 
 
 def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..graph import Build, Node, Value
 from ..ops import convert, elementwise as e, ex, gather, host
-from ..types import Array, F32, I32, Q8, Q8S, Quant, Tensor
-from .exact import BYTES, bytes_like, codes, computed, plain
+from ..types import BYTES, Array, F32, I32, Q8, Q8S, Quant, Tensor
+from .exact import bytes_like, codes, computed, plain
 from .legalize import LEGALIZE
 from .rewrite import Refusal, Result, Rewriter
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Build, Graph, Node, Value
+from ..graph import Evaluate, Build, Graph, Node, Value
 from ..ops import shape
 from ..ops.convert import CAST
 from ..ops.elementwise import ADD
@@ -17,7 +17,7 @@ from ..target import Target
 from ..types import F32, I32, Q8, Q8S, Quant, Tensor
 from .exact import plain
 from .host import because
-from .rewrite import Evaluate, Event, Pass
+from .rewrite import Event, Pass
 from .signed import PRODUCTS, REWRITES, WHY, by_channels, neutral, same_products
 
 SIGNED_FROM = 30

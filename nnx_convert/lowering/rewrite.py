@@ -11,9 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from ..graph import At, Build, Graph, GraphError, Node, Value, Values, merge
+from ..graph import At, Build, Evaluate, Graph, GraphError, Node, Value, Values, merge
 from ..schema import OpDef, OpError, describe
 from ..target import Target
 from ..types import Tensor, Undecided
@@ -43,8 +41,6 @@ class Event:
         return f"{self.at}: {self.rule} {'on' if self.did else 'refused'} {self.op}{self.why and ': ' + self.why}"
 
 
-#: (node, constant operands by position) -> arrays, or None where there is no kernel.
-Evaluate = Callable[[Node, Sequence["np.ndarray[Any, Any] | float | None"]], "Sequence[np.ndarray[Any, Any]] | None"]
 Pass = Callable[[Graph, Target, list[Event]], Graph]
 Result = Value | Sequence[Value] | Refusal | None
 RuleFn = Callable[["Rewriter", Node], Result]

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Build, Node, Value
+from ..graph import Evaluate, Build, Node, Value
 from ..ops import conv, elementwise as e, image
 from ..ops.convert import CAST, QUANTIZE
 from ..types import Array, F32, I32, Q8, Q8S, QPC, ChannelQuant, Quant, Tensor, known
 from .exact import computed, grid, near, plain, same_steps
-from .rewrite import Evaluate
 
 #: These count from the zero point, or move bytes, or compare them.
 NAMES = """

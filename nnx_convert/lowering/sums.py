@@ -10,8 +10,8 @@ import numpy as np
 from ..graph import Build, Node, Value
 from ..ops import conv, image, reduce as r, shape
 from ..ops.host import host_twin
-from ..types import Array, I32, Q8, Quant, Shape, Tensor, known
-from .exact import BYTES, computed, grid, near, per_channel, plain, same_steps
+from ..types import BYTES, Array, I32, Q8, Quant, Shape, Tensor, known
+from .exact import computed, grid, near, per_channel, plain, same_steps
 from .legalize import LEGALIZE
 from .rewrite import Refusal, Result, Rewriter
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import RunError
 from ..model import Model, Operation
 from ..schema import Checked, OpDef, OpError
-from ..types import Array, UNKNOWN, Arg, Scalar, Shape, Signature, Tensor, known, rebuilt
+from ..types import Array, UNKNOWN, Arg, Scalar, Shape, Signature, Tensor, known, rebuilt, sharper
 from .kernel import Call, Compute, Kernel, NeedsValue, Run, Site, kernel_of
 from .memory import affordable_outputs
 
@@ -321,7 +321,4 @@ def once(op: OpDef, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> list[A
 
 def _merged(inferred: Tensor, declared: Tensor) -> Tensor:
     """The output as inference and the operand together say."""
-    dims = inferred.dims
-    if dims is not None and declared.dims is not None:
-        dims = tuple(a if known(a) else b for a, b in zip(dims, declared.dims, strict=True))
-    return Tensor(declared.type, declared.dims if dims is None else dims, inferred.quant or declared.quant)
+    return Tensor(declared.type, sharper(inferred.dims, declared.dims), inferred.quant or declared.quant)

@@ -1,7 +1,7 @@
 """Variables: what a model keeps from run to run, and what it starts with."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,15 +10,13 @@ import numpy as np
 import tflite
 
 from ...errors import FormatError, Unsupported
-from ...graph import LARGEST_MADE, Build, Graph, Node, Value
+from ...graph import LARGEST_MADE, Evaluate, Build, Graph, Node, Value
 from ...schema import describe
 from ...types import Rim, Tensor, Undecided
 from . import records
 from .registry import Handle
 from .tensors import declared
 
-#: Computes a node whose operands are constants; None where it cannot.
-Evaluate = Callable[[Node, Sequence[Any]], Sequence[Any] | None]
 
 
 @dataclass

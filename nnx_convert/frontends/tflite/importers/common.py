@@ -12,7 +12,7 @@ from ....graph import Value
 from ....ops import convert, elementwise as e
 from ....ops.host import host_twin
 from ....schema import OpDef, OpError
-from ....types import F32, I32, I64, Q8, Q8S, QPC, Quant, Tensor
+from ....types import BYTES, F32, I32, I64, Q8, Q8S, QPC, Quant, Tensor
 from ..importer import Op
 from ..registry import narrow
 from ..tensors import PLAIN
@@ -21,7 +21,6 @@ from ..tensors import PLAIN
 FUSED = range(4)
 #: TFLite code of a fused activation -> the operation that does it afterwards.
 AFTER: dict[int, OpDef] = {1: e.RELU, 2: e.RELU1, 3: e.RELU6, 4: e.TANH}
-BYTES = (Q8, Q8S)
 
 
 def grid(g: Op, x: Value) -> Tensor | None:
