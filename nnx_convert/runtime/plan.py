@@ -44,12 +44,6 @@ class Plan:
     size: int
     slots: Mapping[Slot, Buffer]
     scratch: tuple[tuple[Buffer, ...], ...]
-    spans: tuple[tuple[int, int, int, int], ...]     # (offset, size, first step, last step), for the timeline
-
-    def usage(self) -> list[int]:
-        """The bytes in use at each step."""
-        last = max((s[3] for s in self.spans), default=0)
-        return [sum(size for _, size, a, b in self.spans if a <= n <= b) for n in range(last + 1)]
 
 
 @dataclass
@@ -87,8 +81,7 @@ def plan(program: Program, *, share: bool = True) -> Plan:
     return Plan(size, {i: Buffer(b.offset, program.tensors[i].shape, program.tensors[i].type.dtype)
                        for i, b in blocks.items()},
                 tuple(tuple(Buffer(b.offset, s, d) for b, (s, d) in zip(row, step.scratch, strict=True))
-                      for row, step in zip(scratch, program.steps, strict=True)),
-                tuple((b.offset, b.size, b.first, b.last) for b in everything.values()))
+                      for row, step in zip(scratch, program.steps, strict=True)))
 
 
 def _last_reads(program: Program) -> dict[Slot, int]:

@@ -84,11 +84,6 @@ def test_a_value_read_later_is_not_taken_over() -> None:
     assert p.slots[1].offset != p.slots[2].offset and p.slots[3].offset in (p.slots[1].offset, p.slots[2].offset)
 
 
-def test_the_usage_tells_the_bytes_alive_at_each_step() -> None:
-    p = plan(chain([256] * 4, [[0], [1], [2]]))
-    assert p.usage()[:3] == [2048, 2048, 2048] and max(p.usage()) <= p.size
-
-
 def test_a_plan_of_many_steps_takes_seconds_at_most() -> None:
     count = 20_000
     reads = [[n, n * 7 % (n + 1)] if n % 10 == 0 else [n] for n in range(count)]
