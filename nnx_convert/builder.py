@@ -13,7 +13,7 @@ import numpy as np
 from . import ops  # noqa: F401  (fills the table)
 from .codes import OperandCode, OperationCode, OperationCodeEx, ResultCode
 from .errors import ModelError
-from .model import Lifetime, Model, Operand, Operation, default_rim
+from .model import DEEPEST, Lifetime, Model, Operand, Operation, default_rim
 from .ops.host import op_of
 from .schema import EX_CODES, Checked, OpDef, OpError
 from .types import HOST_TYPES, QPC, ZERO_POINTS, ChannelQuant, Quant, Rim
@@ -107,6 +107,7 @@ class ModelBuilder:
         o, need = self._operand(index), _Need(index)
         need(o.type == OperandCode.MODEL, f"{o.type.name} cannot hold a model")
         need(isinstance(model, Model), "it takes a finished model", "call finish on its builder")
+        need(model.depth < DEEPEST, f"subgraphs are nested more than {DEEPEST} deep")
         self._unbound(index)
         self._operands[index] = replace(o, lifetime=Lifetime.SUBGRAPH, value=model)
 

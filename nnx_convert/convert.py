@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import mmap
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,9 +38,19 @@ def convert(source: Source, target: Target = Target(), *, shapes: Mapping[str, S
     said("reading")
     data, name = read(source)
     try:
-        return _compiled(data, target, shapes or {}, strict, said, signature)
+        return _compiled(data, target, sizes(shapes), strict, said, signature)
     except NnxError as error:
         raise error.at(name) from error
+
+
+def sizes(shapes: Mapping[str, Shape] | None) -> dict[str, Shape]:
+    """The input sizes a caller asks for, by name; raises `UsageError` on what is none."""
+    if not isinstance(shapes, Mapping | None):
+        raise UsageError(f"shapes is a mapping from names to sizes, not {type(shapes).__name__}")
+    try:
+        return {name: tuple(map(operator.index, shape)) for name, shape in (shapes or {}).items()}
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"shapes has what are no sizes ({error})") from error
 
 
 def _compiled(data: Data, target: Target, shapes: Mapping[str, Shape], strict: bool, said: Progress,
@@ -133,13 +144,14 @@ def compile(model: Model | Source, *, threads: int | None = None, shapes: Mappin
     from .runtime.compiled import CompiledModel
     name = ""
     try:
+        wanted = sizes(shapes)
         if not isinstance(model, Model):
             data, name = read(model)
             model = artifact.from_bytes(data) if kind(data) == "nnx" else \
-                _compiled(data, Target(), shapes or {}, False, lambda stage: None)
+                _compiled(data, Target(), wanted, False, lambda stage: None)
         compiled = CompiledModel(model, threads=threads, backend=backend)
-        if shapes:
-            compiled.prepare(shapes)
+        if wanted:
+            compiled.prepare(wanted)
         return compiled
     except NnxError as error:
         raise error.at(name) from error

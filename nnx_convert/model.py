@@ -15,6 +15,9 @@ from .schema import Checked, OpDef
 from .types import (
     UNKNOWN, Arg, ChannelQuant, Entry, Port, Quant, Rim, Scalar, Signature, Source, Tensor, Type, known)
 
+#: How deep models may be nested: a run, and a file's reader, go down by recursion.
+DEEPEST = 16
+
 
 class Lifetime(Enum):
     """Where an operand's value comes from."""
@@ -104,6 +107,11 @@ class Model:
     def subgraphs(self) -> Iterator[Model]:
         """The models its operands hold."""
         return (o.value for o in self.operands if isinstance(o.value, Model))
+
+    @cached_property
+    def depth(self) -> int:
+        """How deep the models in its operands are nested; 0 where there are none."""
+        return max((m.depth + 1 for m in self.subgraphs), default=0)
 
     @cached_property
     def level(self) -> int:

@@ -2,15 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from nnx_convert.artifact import load
 from nnx_convert.builder import ModelBuilder
 from nnx_convert.codes import OperandCode as C, OperationCode as O, OperationCodeEx as X, ResultCode
 from nnx_convert.errors import ModelError
-from nnx_convert.model import Lifetime, Model
+from nnx_convert.model import DEEPEST, Lifetime, Model
 from nnx_convert.schema import OpDef
 from nnx_convert.types import ChannelQuant
 
@@ -272,6 +274,29 @@ def test_a_model_is_an_operand_of_if() -> None:
     b.identify_inputs_and_outputs([0, 2, 3], [4])
     found = b.finish()
     assert [m.level for m in found.subgraphs] == [27] and found.level == 30
+
+
+def nested(inner: Model) -> Model:
+    """A model that runs another one where its first input says so, else the same."""
+    b = blank((C.TENSOR_BOOL8, (1,)), (C.MODEL,), (F, (2,)), (F, (2,)))
+    b.set_operand_value_from_model(1, inner)
+    b.set_operand_value(0, [True])
+    b.add_operation(O.IF, [0, 1, 1, 2], [3])
+    b.identify_inputs_and_outputs([2], [3])
+    return b.finish()
+
+
+def test_models_are_nested_as_deep_as_a_file_takes_them(tmp_path: Path) -> None:
+    b = blank((F, (2,)), (F, (2,)))
+    b.add_operation(O.ABS, [0], [1])
+    b.identify_inputs_and_outputs([0], [1])
+    deep = b.finish()
+    for _ in range(DEEPEST):
+        deep = nested(deep)
+    deep.save(tmp_path / "deep.nnx")
+    assert load(tmp_path / "deep.nnx").depth == deep.depth == DEEPEST
+    with pytest.raises(ModelError, match="nested more than 16 deep"):
+        nested(deep)
 
 
 def test_finish_checks_again_only_what_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
