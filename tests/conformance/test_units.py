@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from recorded import SOURCES
 from shared import SHARED
-from zoo import PREFIXES, excess, steps
+from zoo import excess, steps
 
 from nnx_convert import CompiledModel, NnxError, convert
 
@@ -54,7 +55,8 @@ def fault(unit: Unit) -> str:
     """What is wrong with one model's outputs, or the error it ends with; "" where nothing is."""
     with np.load(unit.golden, allow_pickle=False) as npz:
         inputs = [npz[f"in{i}"] for i in range(len(npz.files)) if f"in{i}" in npz.files]
-        keys = {i: next((p + str(i) for p in PREFIXES if p + str(i) in npz.files), "") for i in range(len(npz.files))}
+        keys = {i: next((k for s in SOURCES if (k := s.format(f"out{i}")) in npz.files), "")
+                for i in range(len(npz.files))}
         wanted: dict[int, Array] = {i: npz[k] for i, k in keys.items() if k}
     try:
         found = CompiledModel(convert(unit.path)).run(inputs)
