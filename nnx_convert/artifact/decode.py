@@ -241,11 +241,13 @@ class _File:
         dtype, shape = _text(_get(fields, "dtype")), _get(fields, "shape")
         _need(dtype in PORT_TYPES, f"a port of type {dtype!r:.40}")
         sizes = None if shape is None else tuple(_items(shape, lambda n: None if n is None else _whole(n)))
-        state = _flag(fields.get("state", False))
+        state, quant = _flag(fields.get("state", False)), self.quant(fields)
+        zero = quant.zero if isinstance(quant, Quant) else 0
+        _need(not state or dtype != "int8" or -128 <= zero < 128, f"a state of int8 with the zero point {zero}")
         initial = self.initial(fields, dtype, sizes) if "initial" in fields else None
         span = _pair(fields["range"], _real) if "range" in fields else None
         norm = _pair(fields["norm"], lambda v: tuple(_items(v, _real))) if "norm" in fields else None
-        return Port(_text(_get(fields, "name")), dtype, sizes, self.quant(fields), state, initial, span, norm)
+        return Port(_text(_get(fields, "name")), dtype, sizes, quant, state, initial, span, norm)
 
     def initial(self, fields: Fields, dtype: str, sizes: tuple[int | None, ...] | None) -> np.ndarray[Any, Any]:
         """What a state starts with."""
