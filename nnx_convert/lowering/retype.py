@@ -97,9 +97,9 @@ class _Shift:
         """Whether a rewrite of the operation that the target takes has been put in its place."""
         if plain(old.op).name not in REWRITES:
             return False
-        since, out = len(self.build.nodes), old.outputs[0]
-        want = self.now(out)
-        made = REWRITES[plain(old.op).name](self.build, old, self.now(old.args["x"]), want.tensor)
+        x, out = self.now(old.args["x"]), old.outputs[0]     # may move x over, which stays whatever comes of it
+        since, want = len(self.build.nodes), self.now(out)
+        made = REWRITES[plain(old.op).name](self.build, old, x, want.tensor)
         fresh = self.build.nodes[since:]
         if made is None or any(self.target.fault(n.op, n.verdict) for n in fresh):
             del self.build.nodes[since:], self.values[out]

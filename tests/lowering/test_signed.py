@@ -15,7 +15,7 @@ from nnx_convert.lowering.pipeline import lower
 from nnx_convert.lowering.retype import unsigning
 from nnx_convert.lowering.rewrite import Event
 from nnx_convert.lowering.signed import NEUTRAL, ON_ONE_GRID, PRODUCTS, REWRITES, WHY, few_bits
-from nnx_convert.ops import control, elementwise as e, host, reduce as r, rnn
+from nnx_convert.ops import control, elementwise as e, host, image, reduce as r, rnn
 from nnx_convert.runtime.compiled import CompiledModel
 from nnx_convert.schema import OpDef
 from nnx_convert.target import Target
@@ -165,3 +165,15 @@ def test_every_rewrite_says_why() -> None:
     ((1000, 1), True), ((1, 512), False)], ids=str)
 def test_few_bits(sizes: tuple[int, int], few: bool) -> None:
     assert few_bits(*sizes, align=False, half=False) == few
+
+
+@pytest.mark.parametrize("target", OLD, ids=str)
+def test_what_an_attempt_moved_over_stays_when_the_attempt_fails(target: Target) -> None:
+    """A pool that stays signed, read by a resize that is tried on unsigned bytes first, and by the rim."""
+    def made(g: Build, xs: tuple[Value, ...]) -> tuple[Value, ...]:
+        pool = g(image.AVERAGE_POOL_2D, xs[0], scheme=1, sw=1, sh=1, kw=1, kh=1, act=0)
+        return g(image.RESIZE_BILINEAR, pool, ow=3, oh=7, align=True), pool
+    graph = graph_of((made, [(Q8S, (1, 3, 5, 2), Quant(0.025, 0))]))
+    want = CompiledModel(flatten(lower(graph, Target(), evaluate)[0])).run(numbers(graph))
+    found = CompiledModel(flatten(lower(graph, target, evaluate)[0])).run(numbers(graph))
+    assert all(np.array_equal(a, b) for a, b in zip(found, want, strict=True))
