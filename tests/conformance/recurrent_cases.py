@@ -163,14 +163,14 @@ def whole_lstm(seed: int, way: str = "", one: bool = False) -> bytes:
 def basic_lstm(seed: int, whole: bool = False) -> bytes:
     """One step of the kernel with one matrix; on uint8 or floats."""
     m, x, c = Maker(seed), "uint8" if whole else "float32", "int16" if whole else "float32"
-    grid = {"scale": 2.0**-7, "zero": 128} if whole else {}
-    kept = {"scale": 2.0**-11} if whole else {}
+    grid: dict[str, Any] = {"scale": 2.0**-7, "zero": 128} if whole else {}
+    kept: dict[str, Any] = {"scale": 2.0**-11} if whole else {}
     w = m.w.tensor("w", x, (4 * UNITS, WIDTH + UNITS), m.r.integers(0, 256, (4 * UNITS, WIDTH + UNITS)), scale=0.01,
                    zero=120) if whole else m.weights(x, 4 * UNITS, WIDTH + UNITS)
     ins = [m.port(x, BATCH, WIDTH, **grid), m.port(x, BATCH, UNITS, variable=True, **grid), w,
            m.weights("int32" if whole else x, 4 * UNITS, scale=0.01 * 2.0**-7),
            m.port(c, BATCH, UNITS, variable=True, **kept)]
-    sums = {"scale": 2.0**-12} if whole else {}
+    sums: dict[str, Any] = {"scale": 2.0**-12} if whole else {}
     outs = [m.port(x, BATCH, UNITS, **grid), m.port(c, BATCH, UNITS, **kept), m.port(x, BATCH, WIDTH + UNITS, **grid),
             m.port(c, BATCH, 4 * UNITS, **sums)]
     m.w.op("LSTM", ins, outs, "LSTMOptions", {"KernelType": 1, ACT: TANH})

@@ -63,7 +63,8 @@ ARRAYS = [
          "UniqueOptions", {"IdxOutType": 2}),
     Case("UNIQUE", [const([0.5, 0.5, -1.0], "float32")], [f32(2), T("int64", (3,))], "UNIQUE", "UniqueOptions",
          {"IdxOutType": 4}),
-    *(Case("MATRIX_DIAG", [x], [T(x.dtype, (*x.shape, x.shape[-1]))], "MATRIX_DIAG") for x in (G, T("int32", (3,)))),
+    *(Case("MATRIX_DIAG", [T(kind, shape)], [T(kind, (*shape, shape[-1]))], "MATRIX_DIAG")
+      for kind, shape in (("float32", (3, 4)), ("int32", (3,)))),
     Case("MATRIX_SET_DIAG", [F, f32(2, 3)], [F], "MATRIX_SET_DIAG"),
     Case("MATRIX_SET_DIAG", [T("int64", (4, 2)), T("int64", (2,))], [T("int64", (4, 2))], "MATRIX_SET_DIAG"),
     Case("REVERSE_SEQUENCE", [F, const([2, 3])], [F], "REVERSE_SEQUENCE", "ReverseSequenceOptions",
