@@ -17,8 +17,8 @@ from .memory import affordable_outputs
 
 #: Where an array of a step comes from: an operand by its index.
 Slot = int
-#: What NumPy raises where a kernel's run meets values that it cannot take.
-FAILURES = (ValueError, LookupError, ArithmeticError, MemoryError)
+#: What NumPy raises where a kernel's run meets values that it cannot take, or types that it will not cast.
+FAILURES = (ValueError, LookupError, ArithmeticError, MemoryError, TypeError)
 
 
 class Dynamic(Exception):
