@@ -14,8 +14,9 @@ from ..errors import FormatError, InputError
 from ..runtime.compiled import TensorSpec
 from ..types import Array, Shape
 
-#: What NumPy raises on a file that is no .npy or .npz.
-BROKEN = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError, MemoryError)
+#: What NumPy raises on a file that is no .npy or .npz; RuntimeError is zipfile's for one that is encrypted or
+#: compressed in a way it does not know.
+BROKEN = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, RuntimeError, MemoryError)
 #: How a file of one array begins, and one of several.
 MAGIC = {".npy": b"\x93NUMPY", ".npz": b"PK"}
 #: What is wrong with one in the place of the other, and what to do about it.

@@ -92,3 +92,16 @@ def test_objects_are_refused(tmp_path: Path) -> None:
         read_array(str(tmp_path / "o.npy"))
     with pytest.raises(FormatError):
         read_archive(str(tmp_path / "o.npz"))
+
+
+@pytest.mark.parametrize(("offset", "value"), [(6, 1), (8, 99)], ids=["encrypted", "compressed strangely"])
+def test_an_archive_that_cannot_be_unpacked_is_refused(offset: int, value: int, tmp_path: Path) -> None:
+    """The general purpose flags and the method stand at 6 and 8 of a member, two bytes later in the directory."""
+    path = tmp_path / "a.npz"
+    np.savez(path, x=np.ones(3))
+    data = bytearray(path.read_bytes())
+    for mark, more in ((b"PK\3\4", 0), (b"PK\1\2", 2)):
+        data[data.index(mark) + offset + more] = value
+    path.write_bytes(data)
+    with pytest.raises((FormatError, InputError)):
+        read_archive(str(path))
