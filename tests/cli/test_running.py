@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tflite_writer import TFLiteWriter
+from sample_files import two_entries
 
 from nnx_convert import convert
 from nnx_convert.cli.commands import ended
@@ -17,16 +17,7 @@ X = np.array([[1, 2], [3, 4]], np.float32)
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a file of two entry points, double [1, 2] and negate [?, 2], and what they were converted to."""
-    w = TFLiteWriter()
-    x, y = w.tensor("x", "float32", (1, 2)), w.tensor("y", "float32", (1, 2))
-    w.op("ADD", [x, x], [y], "AddOptions")
-    w.entry("double", {"a": x}, {"b": y})
-    other = w.subgraph("negate")
-    p, q = (w.tensor(n, "float32", (1, 2), signature=(-1, 2)) for n in "pq")
-    w.op("NEG", [p], [q])
-    w.ends([p], [q])
-    w.entry("negate", {"a": p}, {"b": q}, other)
-    (tmp_path / "m.tflite").write_bytes(w.finish([x], [y]))
+    (tmp_path / "m.tflite").write_bytes(two_entries())
     convert(tmp_path / "m.tflite", signature="negate").save(tmp_path / "negate.nnx")
     np.savez(tmp_path / "in.npz", a=X)
     np.savez(tmp_path / "row.npz", a=X[:1])

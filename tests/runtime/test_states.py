@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sample_files import two_entries
 from tflite_writer import TFLiteWriter
 
 import nnx_convert
@@ -191,20 +192,6 @@ def test_a_signature_that_does_not_fit_is_refused(given: Any, signature: str, er
                                                   says: str) -> None:
     with pytest.raises(error, match=says):
         compiled().run(given, signature=signature)
-
-
-def two_entries() -> bytes:
-    """A graph that doubles and one that negates [?, 2], each under a signature."""
-    w = TFLiteWriter()
-    x, y = w.tensor("x", "float32", (1, 2)), w.tensor("y", "float32", (1, 2))
-    w.op("ADD", [x, x], [y], "AddOptions")
-    w.entry("double", {"a": x}, {"b": y})
-    other = w.subgraph("negate")
-    p, q = (w.tensor(n, "float32", (1, 2), signature=(-1, 2)) for n in "pq")
-    w.op("NEG", [p], [q])
-    w.ends([p], [q])
-    w.entry("negate", {"a": p}, {"b": q}, other)
-    return w.finish([x], [y])
 
 
 def test_each_signature_is_converted_by_its_name(tmp_path: Path) -> None:
