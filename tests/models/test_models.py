@@ -14,12 +14,20 @@ from evaluate import HERE, held_out, run
 import nnx_convert
 
 ROW = re.compile(r"^\| (\S+\.tflite) \| ([\d,]+) \| ([\d.]+%) \|", re.MULTILINE)
-ROWS = {name: (int(size.replace(",", "")), accuracy)
-        for name, size, accuracy in ROW.findall((HERE / "README.md").read_text(encoding="utf-8"))}
+
+
+def rows(page: Path) -> dict[str, tuple[int, str]]:
+    """Size and accuracy of each model as a page states them."""
+    return {name: (int(size.replace(",", "")), accuracy)
+            for name, size, accuracy in ROW.findall(page.read_text(encoding="utf-8"))}
+
+
+ROWS = rows(HERE / "README.md")
 
 
 def test_every_model_has_a_row() -> None:
     assert set(ROWS) == {path.name for path in HERE.glob("*.tflite")}
+    assert rows(HERE.parent / "README.md") == ROWS
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))
