@@ -40,6 +40,19 @@ class OperandCode(IntEnum):
     TENSOR_COMPLEX64 = 0x1_0004
     TENSOR_UINT64 = 0x1_0005
     TENSOR_STRING = 0x1_0006
+    TENSOR_BFLOAT16 = 0x1_0007
+    TENSOR_FLOAT8_E4M3FN = 0x1_0008
+    TENSOR_FLOAT8_E4M3FNUZ = 0x1_0009
+    TENSOR_FLOAT8_E5M2 = 0x1_000A
+    TENSOR_FLOAT8_E5M2FNUZ = 0x1_000B
+    TENSOR_FLOAT8_E8M0 = 0x1_000C
+    TENSOR_FLOAT4_E2M1 = 0x1_000D
+    TENSOR_INT4 = 0x1_000E
+    TENSOR_UINT4 = 0x1_000F
+    TENSOR_INT2 = 0x1_0010
+    TENSOR_UINT2 = 0x1_0011
+    TENSOR_COMPLEX128 = 0x1_0012
+    TENSOR_LIST = 0x1_0013
 
     @property
     def group(self) -> str:
@@ -49,16 +62,31 @@ class OperandCode(IntEnum):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The NumPy type of the elements."""
-        return _dtypes()[self]
+        return _dtypes().get(self) or dtype_of(_NARROW[self])
 
 
 _GROUP = {OperandCode.FLOAT32: "float", OperandCode.FLOAT16: "float", OperandCode.INT32: "int",
           OperandCode.UINT32: "int", OperandCode.BOOL: "bool", OperandCode.MODEL: "model"}
+#: The types that NumPy has not, by their names in ml_dtypes: elements of a byte, BFLOAT16 of two.
+_NARROW = {OperandCode[f"TENSOR_{name}"]: dtype for name, dtype in {
+    "BFLOAT16": "bfloat16", "FLOAT8_E4M3FN": "float8_e4m3fn", "FLOAT8_E4M3FNUZ": "float8_e4m3fnuz",
+    "FLOAT8_E5M2": "float8_e5m2", "FLOAT8_E5M2FNUZ": "float8_e5m2fnuz", "FLOAT8_E8M0": "float8_e8m0fnu",
+    "FLOAT4_E2M1": "float4_e2m1fn", "INT4": "int4", "UINT4": "uint4", "INT2": "int2", "UINT2": "uint2"}.items()}
+NARROW_DTYPES = frozenset(_NARROW.values())
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """The NumPy type of a name; ml_dtypes, which has the narrow ones, is imported where one of them is asked for."""
+    import numpy as np
+    if name not in NARROW_DTYPES:
+        return np.dtype(name)
+    import ml_dtypes
+    return np.dtype(getattr(ml_dtypes, name))
 
 
 @cache
 def _dtypes() -> dict[OperandCode, np.dtype[Any]]:
-    """The NumPy type of each operand type; NumPy is imported only here, so that codes and errors cost nothing."""
+    """The NumPy types that are NumPy's own; it is imported only here, so that codes and errors cost nothing."""
     import numpy as np
     return {OperandCode[name]: np.dtype(code) for name, code in {
         "FLOAT32": "f4", "INT32": "i4", "UINT32": "u4", "BOOL": "?", "FLOAT16": "f2", "TENSOR_FLOAT32": "f4",
@@ -66,7 +94,7 @@ def _dtypes() -> dict[OperandCode, np.dtype[Any]]:
         "TENSOR_QUANT8_ASYMM_SIGNED": "i1", "TENSOR_QUANT8_SYMM": "i1", "TENSOR_QUANT8_SYMM_PER_CHANNEL": "i1",
         "TENSOR_QUANT16_ASYMM": "u2", "TENSOR_QUANT16_SYMM": "i2", "TENSOR_INT64": "i8", "TENSOR_FLOAT64": "f8",
         "TENSOR_INT16": "i2", "TENSOR_UINT32": "u4", "TENSOR_COMPLEX64": "c8",
-        "TENSOR_UINT64": "u8", "TENSOR_STRING": "O"}.items()}
+        "TENSOR_UINT64": "u8", "TENSOR_STRING": "O", "TENSOR_COMPLEX128": "c16", "TENSOR_LIST": "O"}.items()}
 
 
 class OperationCode(IntEnum):

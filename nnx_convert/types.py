@@ -18,9 +18,23 @@ QS, QPC = Type.TENSOR_QUANT8_SYMM, Type.TENSOR_QUANT8_SYMM_PER_CHANNEL
 Q16A, Q16S = Type.TENSOR_QUANT16_ASYMM, Type.TENSOR_QUANT16_SYMM
 I64, F64, I16 = Type.TENSOR_INT64, Type.TENSOR_FLOAT64, Type.TENSOR_INT16
 U32, U64, C64 = Type.TENSOR_UINT32, Type.TENSOR_UINT64, Type.TENSOR_COMPLEX64
-HOST_TYPES = (I64, F64, I16, U32, C64, U64)
+BF16, F8E4M3FN, F8E4M3FNUZ = Type.TENSOR_BFLOAT16, Type.TENSOR_FLOAT8_E4M3FN, Type.TENSOR_FLOAT8_E4M3FNUZ
+F8E5M2, F8E5M2FNUZ, F8E8M0 = Type.TENSOR_FLOAT8_E5M2, Type.TENSOR_FLOAT8_E5M2FNUZ, Type.TENSOR_FLOAT8_E8M0
+F4E2M1, I4, U4, I2, U2 = (
+    Type.TENSOR_FLOAT4_E2M1, Type.TENSOR_INT4, Type.TENSOR_UINT4, Type.TENSOR_INT2, Type.TENSOR_UINT2)
+C128 = Type.TENSOR_COMPLEX128
+#: Floats and integers of 16 bits and less that NumPy does not compute with; 4 and 2 bits take a byte each.
+NARROW_FLOATS = (BF16, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0, F4E2M1)
+NARROW_INTS = (I4, U4, I2, U2)
+HOST_TYPES = (I64, F64, I16, U32, C64, U64, C128, *NARROW_FLOATS, *NARROW_INTS)
+#: Types whose elements are real or complex numbers.
+REALS = (F32, F16, F64, C64, C128, *NARROW_FLOATS)
 #: Texts, as arrays of `bytes` objects: only operations that move elements take them.
 STR = Type.TENSOR_STRING
+#: A sequence, an optional value (none or one) or a map: objects along one axis, each an array, such a list or a dict.
+LIST = Type.TENSOR_LIST
+#: What has no place in an arena.
+OBJECTS = (STR, LIST)
 TENSORS = (F32, F16, I32, B8, Q8, Q8S, QS, QPC, Q16A, Q16S)
 
 #: The quantised bytes that operations compute with, on one grid each.

@@ -56,4 +56,4 @@ def test_codes_of_operations_and_of_ex_do_not_meet() -> None:
 @pytest.mark.parametrize("code", OperandCode, ids=lambda c: c.name)
 def test_every_operand_type_has_elements(code: OperandCode) -> None:
     assert code.group in {"tensor", "int", "float", "bool", "model"}
-    assert code.group == "model" or code.dtype.itemsize in {1, 2, 4, 8}
+    assert code.group == "model" or code.dtype.itemsize in {1, 2, 4, 8, 16}

@@ -14,17 +14,18 @@ from typing import Annotated, Any
 from ..kinds import (
     BROADCASTS, Any1, Bool, Bools, Fx, Int, Ints, Ints1, Mask, Natural, T, To, broadcast, scheme_pads, window)
 from ..schema import HOST_CODES, OPS, OpDef, composite, host
-from ..signature import Kind, Param
-from ..types import B8, HOST_TYPES, I32, Q8, STR, TENSORS, UNKNOWN, Quant, Tensor, Type, known
+from ..signature import Kind, Levels, Param
+from ..types import B8, HOST_TYPES, I32, OBJECTS, Q8, REALS, STR, TENSORS, UNKNOWN, Quant, Tensor, Type, known
 from .elementwise import both
 
 ALL = dict.fromkeys((*TENSORS, *HOST_TYPES), 27)
-#: Families of operations that move elements, texts as well.
+#: Families of operations that move elements, texts as well, and operations of others that do.
 MOVING = ("shape", "gather")
+MOVERS = ("EQUAL", "NOT_EQUAL", "SELECT", "WHERE", "BROADCAST_TO", "GATHER_ND", "GATHER_BATCHED")
 ToAny = Annotated[Type, Kind(ALL, output="type")]
 AnyT = Annotated[Tensor, Kind(ALL)]
 #: The scalar beside tensors of a type, where it is an element of them.
-BESIDE = {t: {Type.FLOAT32 if t.dtype.kind in "fc" else Type.INT32: 27} for t in ALL}
+BESIDE = {t: {Type.FLOAT32 if t in REALS else Type.INT32: 27} for t in ALL}
 #: Composites in the order of their twins' numbers, which files hold: a new one goes to the end.
 COMPOSITES = (
     "LEAKY_RELU", "SQUARE", "CEIL", "COS", "ROUND", "RELU_0_TO_1", "SQUARED_DIFFERENCE", "FLOOR_DIV", "FLOOR_MOD",
@@ -33,20 +34,26 @@ COMPOSITES = (
     "REDUCE_WINDOW", "SIGN", "GELU", "BUCKETIZE", "CUMSUM")
 
 
-def _anything(p: Param, key: bool = False) -> Param:
-    """The parameter, taking tensors of every type; `key` where its type still picks the row."""
+def _anything(p: Param, every: Levels, key: bool = False) -> Param:
+    """The parameter, taking tensors of `every` type; `key` where its type still picks the row."""
     element = any(Type.INT32 in types for types in p.kind.by_key.values())
     if element and p.kind.groups(ALL) <= {"int", "float", "bool"}:
         return replace(p, kind=replace(p.kind, by_key=BESIDE | dict(p.kind.by_key)))
     if p.kind.output == "count" or "tensor" not in p.kind.groups(ALL):
         return p
-    return replace(p, kind=Kind(ALL, is_key=key, output=p.kind.output), limits=())
+    return replace(p, kind=Kind(every, is_key=key, output=p.kind.output), limits=())
 
 
-def _any_params(params: tuple[Param, ...]) -> tuple[Param, ...]:
+def _any_params(params: tuple[Param, ...], every: Levels) -> tuple[Param, ...]:
     """The parameters, all of every type: the first key is the only one."""
     first = next((p.name for p in params if p.kind.is_key), None)
-    return tuple(_anything(p, key=p.name == first) for p in params)
+    return tuple(_anything(p, every, key=p.name == first) for p in params)
+
+
+def _taken(of: OpDef) -> Levels:
+    """The types that the host's version of an operation takes: graphs hand on everything, movers texts as well."""
+    moving = of.family in MOVING or of.name in MOVERS
+    return ALL | dict.fromkeys(OBJECTS if of.family == "control" else (STR,) if moving else (), 27)
 
 
 def _free(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,15 +75,16 @@ def _composite_number(of: OpDef) -> int:
 @cache
 def host_twin(of: OpDef) -> OpDef:
     """The host's version of an operation: the same operands and shapes, any types, none of NNAPI's limits."""
-    forms = [replace(f, fn=_free(f.fn) if i == 0 else f.fn, params=_any_params(f.params))
-             for i, f in enumerate(of.forms)]
     if of.host:
         return of
+    every = _taken(of)
+    forms = [replace(f, fn=_free(f.fn) if i == 0 else f.fn, params=_any_params(f.params, every))
+             for i, f in enumerate(of.forms)]
     number = _composite_number(of) if of.code is None else of.code & 0xFFFF
-    types = of.types if of.name == "WHILE" else ALL | dict.fromkeys((STR,) * (of.family in MOVING), 27)
+    types = of.types if of.name == "WHILE" else every
     return replace(of, name=f"host.{of.name}", code=HOST_CODES | number, types=types, forms=forms,
                    rules=tuple(r for r in of.rules if not r.limit and r.until is None),
-                   returns=tuple(map(_anything, of.returns)), twin_of=of)
+                   returns=tuple(_anything(p, every) for p in of.returns), twin_of=of)
 
 
 # Composites.

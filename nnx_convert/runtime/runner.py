@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..codes import OperandCode
 from ..errors import NnxError, RunError
 from ..model import Model
-from ..types import Array, Tensor
+from ..types import OBJECTS, Array, Tensor
 from .blas import blas_threads, threads_for
 from .bind import FAILURES, Dynamic, Options, Program, bind, fill
 from .kernel import Call, Run
@@ -80,7 +79,7 @@ class Runner:
         self.model, self.options = model, options
         self._programs: OrderedDict[object, Compiled | None] = OrderedDict()
         self._lock = threading.Lock()
-        self._texts = any(o.type is OperandCode.TENSOR_STRING for o in model.operands)
+        self._objects = any(o.type in OBJECTS for o in model.operands)
 
     def run(self, inputs: Arrays) -> list[Array]:
         """The outputs, as new arrays; raises `RunError`."""
@@ -94,8 +93,8 @@ class Runner:
         with self._lock, np.errstate(all="ignore"), enough():
             if key not in self._programs:
                 try:
-                    if self._texts:
-                        raise Dynamic("texts have no place in an arena")
+                    if self._objects:
+                        raise Dynamic("texts and lists have no place in an arena")
                     program = bind(self.model, self._tensors(shapes), self.options)
                     self._programs[key] = Compiled(program, self.options.threads)
                 except Dynamic:
