@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import artifact
-from .errors import FormatError, NnxError, StrictError, Unsupported, UsageError
+from .errors import FormatError, NnxError, StrictError, UsageError
 from .model import Model
 from .target import Target
 from .types import Shape
@@ -27,7 +27,7 @@ Progress = Callable[[str], None]
 
 def convert(source: Source, target: Target = Target(), *, shapes: Mapping[str, Shape] | None = None,  # noqa: B008
             strict: bool = False, progress: Progress | None = None, signature: str | None = None) -> Model:
-    """A TFLite model (a path, or the bytes) as an NNAPI model for a target.
+    """A TFLite or an ONNX model (a path, or the bytes) as an NNAPI model for a target.
 
     The format is recognised by content. `shapes` gives input sizes by name where the file leaves them open or
     the caller wants others. `strict` refuses (`StrictError`) what the target does not take, where it would run
@@ -38,7 +38,7 @@ def convert(source: Source, target: Target = Target(), *, shapes: Mapping[str, S
     said("reading")
     data, name = read(source)
     try:
-        return _compiled(data, target, sizes(shapes), strict, said, signature)
+        return _compiled(data, target, sizes(shapes), strict, said, signature, folder_of(source))
     except NnxError as error:
         raise error.at(name) from error
 
@@ -54,10 +54,10 @@ def sizes(shapes: Mapping[str, Shape] | None) -> dict[str, Shape]:
 
 
 def _compiled(data: Data, target: Target, shapes: Mapping[str, Shape], strict: bool, said: Progress,
-              signature: str | None = None) -> Model:
+              signature: str | None = None, folder: Path | None = None) -> Model:
     from .lowering.flatten import flatten
     from .lowering.pipeline import lower
-    graph = import_graph(data, shapes, signature)
+    graph = import_graph(data, shapes, signature, folder)
     said("lowering")
     if strict:
         target = replace(target, hybrid="float")       # the exact way is the host's
@@ -81,6 +81,11 @@ def read(source: Source) -> tuple[Data, str]:
         raise FormatError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from error
 
 
+def folder_of(source: Source) -> Path | None:
+    """Where a model's external data may be: beside its file."""
+    return Path(source).parent if isinstance(source, str | Path) else None
+
+
 def kind(data: Data) -> str:
     """The format by content: tflite, nnx, onnx, or nothing known."""
     if data[4:8] == b"TFL3":
@@ -92,14 +97,18 @@ def kind(data: Data) -> str:
     return "onnx" if first and data[2] in b"\x12\x1a\x22\x3a\x42" else ""
 
 
-def import_graph(data: Data, shapes: Mapping[str, Shape], signature: str | None = None) -> Graph:
+def import_graph(data: Data, shapes: Mapping[str, Shape], signature: str | None = None,
+                 folder: Path | None = None) -> Graph:
     """The file's main graph, or that of a signature, in the operations of the table."""
     match kind(data):
         case "tflite":
             from .frontends.tflite.importer import load as load_tflite
             return load_tflite(data, shapes, signature, evaluate)
         case "onnx":
-            raise Unsupported("is an ONNX model; this version reads TFLite and .nnx", hint="convert it to TFLite first")
+            if signature is not None:
+                raise UsageError("an ONNX model has no signatures")
+            from .frontends.onnx.importer import load as load_onnx
+            return load_onnx(data, shapes, evaluate, folder)
         case "nnx":
             raise UsageError("is a converted model already", hint="run it, or convert its source file")
     raise FormatError("is neither a TFLite nor an ONNX model" if len(data) else "is empty")
@@ -148,7 +157,7 @@ def compile(model: Model | Source, *, threads: int | None = None, shapes: Mappin
         if not isinstance(model, Model):
             data, name = read(model)
             model = artifact.from_bytes(data) if kind(data) == "nnx" else \
-                _compiled(data, Target(), wanted, False, lambda stage: None)
+                _compiled(data, Target(), wanted, False, lambda stage: None, folder=folder_of(model))
         compiled = CompiledModel(model, threads=threads, backend=backend)
         if wanted:
             compiled.prepare(wanted)

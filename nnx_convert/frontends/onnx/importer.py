@@ -1,0 +1,315 @@
+"""From an ONNX file to a graph: tensors become values, each operator is one call of its importer."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ... import types as t
+from ...errors import FormatError, NnxError, Unsupported
+from ...graph import At, Build, Evaluate, Graph, Value, Values
+from ...ops.shape import EXPAND_DIMS, RESHAPE
+from ...schema import OpDef, OpError
+from ...symbols import same
+from ...types import Shape, Tensor, Type, Undecided, Unknown, known
+from . import functions, symbolic
+from .attributes import attributes_of
+from .constants import dense, typed
+from .folding import folded
+from .reader import read
+from .registry import Given, Importer, Items, importer_of
+from .rim import declared_input, merged, rim_of
+from .scope import Body, Region, Scope, Session, open_
+
+#: What arithmetic is done in, where NNAPI has no row for the elements: integers as INT32, floats as FLOAT32.
+WIDER = dict.fromkeys((t.Q8, t.Q8S, t.Q16A, t.I16, t.I4, t.U4, t.I2, t.U2), t.I32) | dict.fromkeys(
+    (t.BF16, t.F8E4M3FN, t.F8E4M3FNUZ, t.F8E5M2, t.F8E5M2FNUZ, t.F8E8M0, t.F4E2M1), t.F32)
+
+
+@dataclass
+class Op:
+    """What an importer works with: it emits nodes where the operator stands. `outputs`: their names in the file."""
+
+    scope: Scope
+    domain: str
+    name: str
+    outputs: tuple[str, ...]
+    opset: int
+
+    @property
+    def session(self) -> Session:
+        """The file being imported."""
+        return self.scope.session
+
+    @property
+    def count(self) -> int:
+        """How many outputs the operator has, those left out included."""
+        return len(self.outputs)
+
+    def wanted(self, i: int) -> bool:
+        """Whether the file names the output."""
+        return i < len(self.outputs) and bool(self.outputs[i])
+
+    # Emitting.
+    def __call__(self, op: OpDef, *args: Any, out: Tensor | None = None, **named: Any) -> Value:
+        """Emit an operation with one output that counts."""
+        return self.scope.build(op, *args, out=out, **named)
+
+    def add(self, op: OpDef, *args: Any, outs: Sequence[Tensor | None] = (), **named: Any) -> Values:
+        """Emit an operation and give all its outputs."""
+        return self.scope.build.add(op, *args, outs=outs, **named)
+
+    def const(self, data: Any, type: Type | None = None) -> Value:
+        """A constant of an array's own type, or another; a rank of 0 is remembered."""
+        return dense(self.session, np.asarray(data), type)
+
+    def elementwise(self, op: OpDef, *xs: Value, out: Tensor | None = None, **named: Any) -> Value:
+        """An operation on values that broadcast, given one rank; a scalar where all are."""
+        rank = max(map(self.rank, xs))
+        ranked = [x if self.rank(x) == rank else self.reshape(x, (1,) * (rank - self.rank(x)) + self.shape(x))
+                  for x in xs]
+        found = self(op, *ranked, out=out, **named)
+        return found if rank else self.scalar(found)
+
+    def call(self, name: str, *inputs: Given, domain: str = "", outputs: int = 1, **attributes: Any) -> list[Any]:
+        """What another operator gives, in the version that this file means; a list of its outputs."""
+        version = self.scope.versions.get(domain, 0) or functions.newest(domain)
+        other = replace(self, domain=domain, name=name, outputs=tuple(f"{name}.{i}" for i in range(outputs)),
+                        opset=version)
+        return applied(other, list(inputs), attributes)
+
+    # What is known.
+    def rank(self, x: Value) -> int:
+        """The rank in the file: a scalar is [1] here."""
+        return 0 if x in self.session.scalars else len(x.shape)
+
+    def shape(self, x: Value) -> Shape:
+        """The sizes in the file."""
+        return () if x in self.session.scalars else x.shape
+
+    def scalar(self, x: Value) -> Value:
+        """The value, of rank 0 in the file."""
+        self.session.scalars.add(x)
+        return x
+
+    def known(self, x: Value | None) -> np.ndarray | None:
+        """The elements of a constant, of the rank the file has; None of what is none."""
+        if x is None or x.tensor.data is None:
+            return None
+        return x.tensor.data.reshape(self.shape(x))
+
+    def constant(self, x: Value, name: str) -> np.ndarray:
+        """The elements of a constant; raises `Unsupported` where it is computed."""
+        found = self.known(x)
+        if found is None:
+            raise Unsupported(f"input {name} must be a constant")
+        return found
+
+    def ints(self, x: Value | None) -> tuple[int, ...] | None:
+        """The elements of an integer tensor, numbers and open sizes, as far as they are known at all."""
+        found = None if x is None else self.contents(x)
+        return None if found is None else tuple(found.reshape(-1).tolist())
+
+    def contents(self, x: Value) -> np.ndarray | None:
+        """The elements of an integer tensor as objects, numbers and open sizes; None where they are not known."""
+        data = self.known(x)
+        if data is not None and data.dtype.kind in "iub" and data.size <= symbolic.LONGEST:
+            return data.astype(object)
+        return self.session.contents.get(x)
+
+    # Between shapes and types.
+    def reshape(self, x: Value, shape: Shape) -> Value:
+        """The value with other sizes, of rank 0 for (); nothing where it has them. Raises `Unsupported` where more
+        than one size is open and axes of size 1 alone do not make the difference."""
+        if shape == () == self.shape(x) or len(shape) == self.rank(x) > 0 and all(map(same, shape, x.shape)):
+            return x
+        if x.tensor.data is not None and all(map(known, shape)):
+            made = Value(x.name, replace(x.tensor, dims=shape or (1,), data=x.tensor.data.reshape(shape or (1,))))
+        elif sum(not known(n) for n in shape) <= 1:
+            made = self(RESHAPE, x, [n if known(n) else -1 for n in shape] or [1], out=Tensor(
+                x.type, shape or (1,), x.tensor.quant))
+        else:
+            made = self._spread(x, shape)
+        return made if shape else self.scalar(made)
+
+    def _spread(self, x: Value, shape: Shape) -> Value:
+        """Axes of size 1 in front, one by one."""
+        more = len(shape) - len(x.shape)
+        if more <= 0 or not all(known(n) and n == 1 for n in shape[:more]):
+            self.unsupported("is a reshape with several open sizes", "give the input sizes")
+        for _ in range(more):
+            x = self(EXPAND_DIMS, x, axis=0)
+        return x
+
+    def cast(self, x: Value, to: Type) -> Value:
+        """The value in another type, by ONNX's rules; itself where it has it."""
+        from .importers.cast import cast
+        return x if x.type == to else cast(self, x, to)
+
+    def index(self, x: Value, size: int | None = None) -> Value:
+        """Indices as INT32; with `size` given, negative ones count from the end."""
+        from .importers.gather import index
+        return index(self, x, size)
+
+    def unsupported(self, why: str, hint: str = "") -> NoReturn:
+        """Raise `Unsupported`; the place is added by who calls importers."""
+        raise Unsupported(why, hint=hint)
+
+    # Graphs within.
+    def inline(self, region: Region, args: Sequence[Given]) -> list[Given]:
+        """The nodes of a graph attribute emitted here; its outputs."""
+        inner = replace(region.scope.nested(region.proto.name), build=self.scope.build)
+        for port, value in zip(region.proto.input, args, strict=True):
+            inner.define(port.name, value)
+        return run(inner, region.proto)
+
+    def body(self, region: Region, args: Sequence[Value]) -> Body:
+        """A graph attribute as a graph, its inputs like these values; see `scope.closed` for several."""
+        inner = region.scope.nested(region.proto.name)
+        if len(args) != len(region.proto.input):
+            raise FormatError(f"{region.proto.name} takes {len(region.proto.input)} inputs, not {len(args)}")
+        made = [self.session.moved(v, Value(port.name, open_(v.tensor)))
+                for port, v in zip(region.proto.input, args, strict=True)]
+        for port, value in zip(region.proto.input, made, strict=True):
+            self.session.contents.pop(value, None)
+            inner.define(port.name, value)
+        outputs = tuple(value_of(self, v) for v in run(inner, region.proto))
+        inputs = (*made, *inner.captured.values())
+        return Body(inner.build.finish(inputs, outputs, t.Rim()), tuple(inner.captured))
+
+
+def value_of(g: Op, given: Given) -> Value:
+    """A value, a sequence known while importing among them; raises `FormatError` where there is none."""
+    if isinstance(given, Items):
+        from .importers.sequence import materialised
+        return materialised(g, given)
+    if given is None:
+        raise FormatError("an output of a graph is left out")
+    return given
+
+
+def load(data: Any, shapes: Mapping[str, Shape], evaluate: Evaluate, folder: Path | None = None) -> Graph:
+    """The file's graph; `shapes` gives input sizes by name, `folder` is where external data may lie.
+
+    Raises `FormatError`, `Unsupported`, `UsageError`.
+    """
+    model = read(data, folder)
+    session = Session(model, shapes, evaluate, stale=bool(shapes))
+    scope = Scope(session, Build(model.graph.name), model.versions)
+    initialised = {i.name for i in model.graph.initializer} | {
+        i.values.name for i in model.graph.sparse_initializer}
+    inputs = [(p, declared_input(session, p)) for p in model.graph.input if p.name not in initialised]
+    for port, value in inputs:
+        scope.define(port.name, value)
+    found = [value_of(_rim_op(scope), v) for v in run(scope, model.graph)]
+    rim = rim_of(session, model, [v for _, v in inputs], found)
+    return scope.build.finish(tuple(v for _, v in inputs), tuple(found), rim)
+
+
+def _rim_op(scope: Scope) -> Op:
+    return Op(scope, "", "output", ("output",), scope.versions.get("", 1))
+
+
+def run(scope: Scope, graph: Any) -> list[Given]:
+    """Import the nodes of a graph whose inputs are defined; its outputs."""
+    for proto in graph.initializer:
+        value = typed(scope.session, proto)
+        scope.define(value.name, value)
+    scope.declared = {p.name: p for p in (*graph.value_info, *graph.output)}
+    walk(scope, graph.node, graph.name if scope.outer else "")
+    return [scope.find(p.name) for p in graph.output]
+
+
+def walk(scope: Scope, nodes: Sequence[Any], graph: str = "") -> None:
+    """Import nodes in order; a fault gets its node's place."""
+    for i, node in enumerate(nodes):
+        scope.build.at = at = At(graph, i, node.op_type)
+        try:
+            _node(scope, node)
+        except NnxError as error:
+            raise error.at(f"{at}{f' {node.name!r}' if node.name else ''}") from error
+
+
+def _node(scope: Scope, node: Any) -> None:
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    g = Op(scope, domain, node.op_type, tuple(node.output), scope.versions.get(domain, 0))
+    given = [scope.find(n) for n in node.input]
+    since = len(scope.build.nodes)
+    found = applied(g, given, attributes_of(scope, node), node)
+    named = _named(g, since, found)
+    for name, value in zip(node.output, named, strict=False):
+        if name and value is None:
+            raise FormatError(f"{name!r}, an output of {node.op_type}, is not given by it")
+        if name:
+            scope.define(name, value)
+
+
+def applied(g: Op, given: list[Given], attributes: Mapping[str, Any], node: Any = None) -> list[Any]:
+    """The outputs of an operator: its importer's, or those of its function body."""
+    try:
+        importer = importer_of(g.domain, g.name, g.opset)
+        local = functions.local(g, node)
+        if local is not None:
+            return functions.inlined(g, local, given, attributes)
+        found: Any = NotImplemented
+        if importer is not None:
+            found = _imported(g, importer, given, attributes)
+        return functions.expanded(g, given, attributes, node) if found is NotImplemented else found
+    except OpError as error:
+        raise FormatError(str(error)) from error
+    except Undecided:
+        raise Unsupported("needs sizes that are open", hint="give the input sizes") from None
+
+
+def _imported(g: Op, importer: Importer, given: list[Given], attributes: Mapping[str, Any]) -> Any:
+    since = len(g.scope.build.nodes)
+    inputs = importer.positional(given)
+    wide = {WIDER[v.type] for v in inputs if isinstance(v, Value) and v.type in WIDER} if importer.arithmetic else ()
+    narrow = {WIDER[v.type]: v.type for v in reversed(inputs) if wide and isinstance(v, Value) and v.type in WIDER}
+    if wide:
+        inputs = [g.cast(v, WIDER[v.type]) if isinstance(v, Value) and v.type in WIDER else v for v in inputs]
+    found = importer.fn(g, *inputs, **importer.named(attributes))
+    if found is NotImplemented:
+        return found
+    results = list(found) if isinstance(found, list | tuple) else [found]
+    results = [g.cast(v, narrow[v.type]) if isinstance(v, Value) and v.type in narrow else v for v in results]
+    results = _sized(g, given, attributes, results)
+    return folded(g, since, results) if importer.folds else results
+
+
+def _sized(g: Op, given: Sequence[Given], attributes: Mapping[str, Any], results: list[Any]) -> list[Any]:
+    """The one result, with what arithmetic on sizes says of its elements."""
+    first = results[0] if len(results) == 1 else None
+    if not isinstance(first, Value) or first.type not in (t.I32, t.I64, t.B8) or g.domain or first.constant:
+        return results
+    if g.name in ("Shape", "Size"):
+        arrays = [symbolic.objects(g.shape(v)) if isinstance(v, Value) else None for v in given]
+    else:
+        arrays = [g.contents(v) if isinstance(v, Value) else None for v in given]
+        if any(a is None and v is not None for a, v in zip(arrays, given, strict=True)):
+            return results
+    found = symbolic.evaluated(g.name, arrays, dict(attributes))
+    if found is None or found.shape != g.shape(first):
+        return results
+    if symbolic.certain(found):
+        return [g.const(found.astype(first.type.dtype), first.type)]
+    g.session.contents[first] = found
+    return results
+
+
+def _named(g: Op, since: int, found: Sequence[Any]) -> list[Any]:
+    """The outputs under the file's names, with what it declares of them."""
+    build, session = g.scope.build, g.session
+    made = {v for n in build.nodes[since:] for v in n.outputs}
+    names = {v: (name, merged(session, v, g.scope.declared.get(name)))
+             for name, v in zip(g.outputs, found, strict=False) if name and isinstance(v, Value) and v in made}
+    became = build.rename(since, names)
+    for old, new in became.items():
+        session.moved(old, new)
+    return [became.get(v, v) if isinstance(v, Value) else v for v in found]
+
+
+__all__ = ["Items", "Op", "Region", "Unknown", "load"]

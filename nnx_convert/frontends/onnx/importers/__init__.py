@@ -1,0 +1,1 @@
+"""The importers, by family; each is imported when one of its operators is met."""

@@ -1,0 +1,1 @@
+"""Importers of the family ml_linear."""

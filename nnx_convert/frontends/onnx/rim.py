@@ -1,0 +1,81 @@
+"""The graph as its user sees it: inputs, outputs, and what the file declares of values between them."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...errors import FormatError, UsageError
+from ...graph import Value
+from ...schema import describe
+from ...symbols import symbol
+from ...types import LIST, UNKNOWN, Port, Rim, Shape, Source, Tensor, known, sharper
+from .checks import declared
+from .constants import GRIDDED, dtype_of
+from .scope import Session
+from .tensors import PLAIN
+
+
+def declared_input(session: Session, port: Any) -> Value:
+    """An input of the graph; raises `FormatError`, and `UsageError` where the caller wants impossible sizes."""
+    kind, dims = declared(port)
+    if kind == LIST:
+        value = Value(port.name, Tensor(LIST, (UNKNOWN,)))
+        session.kinds[value] = port.type
+        return value
+    dims = wanted(session, port.name, dims)
+    if dims is not None:
+        dims = tuple(n if known(n) or n is not UNKNOWN else symbol(f"{port.name}.{i}") for i, n in enumerate(dims))
+    quant = PLAIN if kind in GRIDDED else None
+    value = Value(port.name, Tensor(kind, (1,) if dims == () else dims, quant))
+    if dims == ():
+        session.scalars.add(value)
+    return value
+
+
+def wanted(session: Session, name: str, dims: Shape | None) -> Shape | None:
+    """The sizes of an input, the caller's where there are any; raises `UsageError` where they contradict the file."""
+    asked = session.shapes.get(name)
+    if asked is None:
+        return dims
+    fits = dims is None or len(dims) == len(asked) and all(
+        not known(n) or n == m for n, m in zip(dims, asked, strict=True))
+    if not fits or any(n < 0 for n in asked):
+        raise UsageError(f"input {name!r} cannot have the shape {list(asked)}",
+                         hint=f"the file says {list(dims or ())}")
+    return asked
+
+
+def merged(session: Session, v: Value, port: Any) -> Tensor:
+    """A value's tensor with what the file declares of it; raises `FormatError` where that cannot be."""
+    if port is None:
+        return v.tensor
+    kind, dims = declared(port)
+    if kind == LIST or v.type == LIST:
+        session.kinds.setdefault(v, port.type)
+        return v.tensor
+    if kind is not None and kind != v.type:
+        raise FormatError(f"{port.name!r} is declared {kind.name}, its operator gives {v.type.name}")
+    if dims is None or session.stale:
+        return v.tensor
+    if not Tensor(v.type, dims or (1,)).agrees(Tensor(v.type, v.tensor.dims)):
+        raise FormatError(f"{port.name!r} is declared to have the shape {list(dims)}, "
+                          f"its operator gives {describe(v.tensor)}")
+    if dims == () and v.tensor.dims is None:
+        session.scalars.add(v)
+    return replace(v.tensor, dims=sharper(v.tensor.dims, dims or (1,)))
+
+
+def rim_of(session: Session, model: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> Rim:
+    """The ports of a graph, and where it is from."""
+    ins = tuple(_port(session, v, v.name) for v in inputs)
+    outs = tuple(_port(session, v, p.name) for v, p in zip(outputs, model.graph.output, strict=True))
+    return Rim(ins, outs, source=Source(
+        "onnx", f"opset {model.versions.get('', 0)}", operators=len(model.graph.node),
+        description=model.graph.doc_string))
+
+
+def _port(session: Session, v: Value, name: str) -> Port:
+    dims = () if v in session.scalars else v.tensor.dims
+    shape = None if dims is None else tuple(n if known(n) else None for n in dims)
+    return Port(name, dtype_of(v.type), shape)

@@ -1,0 +1,150 @@
+"""What arithmetic on sizes gives, numbers and open sizes alike: NumPy computes with objects all the same."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...types import Shape, Undecided, known, product
+
+Table = dict[str, Callable[..., Any]]
+#: More elements than any list of sizes has.
+LONGEST = 4096
+#: Bounds of a slice from here on mean the end.
+ENDLESS = 10 ** 9
+TABLE: Table = {}
+
+
+def evaluated(op: str, inputs: Sequence[np.ndarray | None], attributes: dict[str, Any]) -> np.ndarray | None:
+    """The elements of an operator's output, given those of its inputs; None where they cannot be told.
+
+    Arrays of objects hold numbers and open sizes. Raises nothing: what is no size is left to the operator itself.
+    """
+    fn = TABLE.get(op)
+    if fn is None:
+        return None
+    try:
+        found = np.asarray(fn(*inputs, **attributes))
+    except (Undecided, TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError, AttributeError):
+        return None
+    return found if found.size <= LONGEST else None
+
+
+def objects(values: Any, shape: Shape | None = None) -> np.ndarray:
+    """An array of objects, each a number or an open size."""
+    flat = list(values)
+    found = np.empty(len(flat), object)
+    found[:] = flat
+    return found if shape is None else found.reshape(shape)
+
+
+def certain(array: np.ndarray) -> bool:
+    """Whether all elements are numbers."""
+    return array.dtype != object or all(map(known, array.reshape(-1).tolist()))
+
+
+def folds(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register the function of some operators' elements."""
+    def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+        TABLE.update(dict.fromkeys(names or (fn.__name__,), fn))
+        return fn
+    return register
+
+
+TABLE.update(Add=np.add, Sub=np.subtract, Mul=np.multiply, Neg=np.negative, Identity=lambda x: x,
+             Min=lambda *xs: least(xs, False), Max=lambda *xs: least(xs, True),
+             Div=np.floor_divide, Where=lambda c, x, y: np.where(c.astype(bool), x, y),
+             Equal=lambda x, y: x == y, Less=lambda x, y: x < y, Greater=lambda x, y: x > y,
+             Concat=lambda *xs, axis: np.concatenate(xs, axis),
+             Size=lambda shape: np.asarray(product(tuple(shape.tolist())), object))
+
+
+def least(xs: Sequence[np.ndarray], most: bool) -> np.ndarray:
+    """The least or the greatest of elements one by one; raises `Undecided` where sizes do not tell."""
+    found = xs[0]
+    for x in xs[1:]:
+        found = np.where((found >= x if most else found <= x).astype(bool), found, x)
+    return found
+
+
+@folds()
+def Shape_(shape: np.ndarray, start: int = 0, end: int | None = None) -> np.ndarray:
+    return shape[start:end]
+
+
+TABLE["Shape"] = TABLE.pop("Shape_")
+
+
+@folds()
+def Cast(x: np.ndarray, to: int = 0, **_: Any) -> np.ndarray:
+    if to not in (6, 7, 12, 13):                 # INT32, INT64 and the unsigned ones: no size is beyond them
+        raise ValueError
+    return x
+
+
+@folds()
+def Gather(x: np.ndarray, at: np.ndarray, axis: int = 0) -> np.ndarray:
+    return np.take(x, at.astype(np.int64), axis)
+
+
+@folds()
+def Reshape(x: np.ndarray, shape: np.ndarray, allowzero: int = 0) -> np.ndarray:
+    return x.reshape([int(n) for n in shape])
+
+
+@folds()
+def Squeeze(x: np.ndarray, at: np.ndarray | None = None, axes: Sequence[int] | None = None) -> np.ndarray:
+    axes = axes if at is None else at.astype(np.int64).reshape(-1).tolist()
+    return np.squeeze(x, None if axes is None else tuple(axes))
+
+
+@folds()
+def Unsqueeze(x: np.ndarray, at: np.ndarray | None = None, axes: Sequence[int] = ()) -> np.ndarray:
+    return np.expand_dims(x, tuple(axes if at is None else at.astype(np.int64).reshape(-1).tolist()))
+
+
+@folds()
+def Flatten(x: np.ndarray, axis: int = 1) -> np.ndarray:
+    return x.reshape(int(np.prod(x.shape[:axis])), -1)
+
+
+@folds()
+def Slice(x: np.ndarray, start: Any = None, end: Any = None, axis: Any = None, step: Any = None, *,
+          starts: Any = None, ends: Any = None, axes: Any = None) -> np.ndarray:
+    first, last = (start, end) if starts is None else (starts, ends)
+    where = axis if axis is not None else axes if axes is not None else range(len(first))
+    steps = step if step is not None else [1] * len(first)
+    at: list[slice] = [slice(None)] * x.ndim
+    for a, lo, hi, by in zip(where, first, last, steps, strict=True):
+        at[int(a)] = slice(int(lo), None if abs(int(hi)) >= ENDLESS else int(hi), int(by))
+    return x[tuple(at)]
+
+
+@folds("ReduceProd")
+def reduce_prod(x: np.ndarray, at: Any = None, axes: Any = None, keepdims: int = 1, **_: Any) -> np.ndarray:
+    chosen = axes if at is None else at.astype(np.int64).reshape(-1).tolist()
+    return np.asarray(np.multiply.reduce(x, tuple(chosen) if chosen else None, keepdims=bool(keepdims)), object)
+
+
+@folds("ReduceSum")
+def reduce_sum(x: np.ndarray, at: Any = None, axes: Any = None, keepdims: int = 1, **_: Any) -> np.ndarray:
+    chosen = axes if at is None else at.astype(np.int64).reshape(-1).tolist()
+    return np.asarray(np.add.reduce(x, tuple(chosen) if chosen else None, keepdims=bool(keepdims)), object)
+
+
+@folds()
+def ConstantOfShape(shape: np.ndarray, value: np.ndarray | None = None) -> np.ndarray:
+    if value is None or value.dtype.kind not in "iu":
+        raise ValueError
+    return np.full([int(n) for n in shape], value.reshape(-1)[0]).astype(object)
+
+
+@folds()
+def Expand(x: np.ndarray, shape: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(int(n) for n in shape)))
+
+
+@folds()
+def Mod(x: np.ndarray, y: np.ndarray, fmod: int = 0) -> np.ndarray:
+    return np.mod(x, y)
