@@ -1,7 +1,6 @@
 """Composites of TFLite's rarer operators, each as the operations that give its exact answer."""
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import numpy as np
@@ -39,19 +38,6 @@ def sign(g: Rewriter, node: Node) -> Result:
         return OPEN
     zero, one, less = (g.build.full(x.shape, v, x.tensor) for v in (0, 1, -1))
     return g.legal(g(e.SELECT, g(e.GREATER, x, zero), one, g(e.SELECT, g(e.LESS, x, zero), less, zero)))
-
-
-@EXPAND.on(host_math.GELU)
-def gelu(g: Rewriter, node: Node) -> Result:
-    x = node.args["x"]
-    if not floats(node):
-        return None
-    if not node.args["approximate"]:
-        return Refusal("NNAPI has no error function")
-    half, one, cubic, root = (like(g, x, v) for v in (0.5, 1.0, 0.044715, math.sqrt(2 / math.pi)))
-    cube = g(e.MUL, g(e.MUL, g(e.MUL, cubic, x, act=0), x, act=0), x, act=0)
-    bent = g(e.TANH, g(e.MUL, root, g(e.ADD, x, cube, act=0), act=0))
-    return g.legal(g(e.MUL, g(e.MUL, half, x, act=0), g(e.ADD, one, bent, act=0), act=0))
 
 
 @LEGALIZE.on(host_math.GELU)

@@ -21,7 +21,8 @@ from .elementwise import both
 ALL = dict.fromkeys((*TENSORS, *HOST_TYPES), 27)
 #: Families of operations that move elements, texts as well, and operations of others that do.
 MOVING = ("shape", "gather")
-MOVERS = ("EQUAL", "NOT_EQUAL", "SELECT", "WHERE", "BROADCAST_TO", "GATHER_ND", "GATHER_BATCHED")
+MOVERS = ("EQUAL", "NOT_EQUAL", "SELECT", "WHERE", "BROADCAST_TO", "GATHER_ND", "GATHER_BATCHED",
+          "GATHER_ELEMENTS", "GATHER_ND_BATCHED", "REVERSE_SEQUENCE")
 ToAny = Annotated[Type, Kind(ALL, output="type")]
 AnyT = Annotated[Tensor, Kind(ALL)]
 #: The scalar beside tensors of a type, where it is an element of them.
@@ -31,7 +32,9 @@ COMPOSITES = (
     "LEAKY_RELU", "SQUARE", "CEIL", "COS", "ROUND", "RELU_0_TO_1", "SQUARED_DIFFERENCE", "FLOOR_DIV", "FLOOR_MOD",
     "TRUNC_DIV", "TOPK_FIRST", "BROADCAST_TO", "WHERE", "MATMUL", "GATHER_BATCHED", "GATHER_ND", "TO_BOOL", "TO_MASK",
     "REQUANTIZE", "MATRIX_DIAG", "MATRIX_SET_DIAG", "REVERSE_SEQUENCE", "DYNAMIC_UPDATE_SLICE", "DILATE",
-    "REDUCE_WINDOW", "SIGN", "GELU", "BUCKETIZE", "CUMSUM")
+    "REDUCE_WINDOW", "SIGN", "GELU", "BUCKETIZE", "CUMSUM", "LINEAR", "ERF", "SOFTPLUS", "MISH", "TRUNC_MOD",
+    "GATHER_ELEMENTS", "GATHER_ND_BATCHED", "TRILU", "ARGMAX_LAST", "ARGMIN_LAST",
+    "QUANTIZE_LINEAR", "DEQUANTIZE_LINEAR", "QUANTIZE_EVEN", "RELABEL")
 
 
 def _anything(p: Param, every: Levels, key: bool = False) -> Param:

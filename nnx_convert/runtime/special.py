@@ -13,6 +13,9 @@ from ..types import Array
 TERMS = 28
 #: Beyond it `math.erfc` loses digits to underflow, and the asymptotic series has them all.
 FAR = 20.0
+#: Below it 1 - erfc(x) loses digits, and the power series of erf(x) / x has them all.
+NEAR = 0.5
+POWERS = [2 / math.sqrt(math.pi) * (-1) ** n / (math.factorial(n) * (2 * n + 1)) for n in range(14)]
 
 
 def erfc(x: Array) -> Array:
@@ -26,6 +29,14 @@ def erfc(x: Array) -> Array:
         above = t * np.exp(-z * z + chebyshev.chebval(2 * t - 1, _series()))
     above = np.where(np.isinf(z), 0.0, above)
     return np.asarray(np.where(x < 0, 2 - above, above))
+
+
+def erf(x: Array) -> Array:
+    """The error function in float64, with a relative error below 1e-13: about 0 by its power series."""
+    z = np.asarray(x, np.float64)
+    small = np.clip(z, -NEAR, NEAR)
+    near = small * np.polynomial.polynomial.polyval(small * small, POWERS)
+    return np.asarray(np.where(np.abs(z) < NEAR, near, 1 - erfc(z)))
 
 
 @cache

@@ -39,7 +39,6 @@ def bounds(*values: float) -> Made:
 
 COMPOSED: dict[str, tuple[Made, list[Kind]]] = {
     "sign": (of(m.SIGN), [F]), "sign_int": (of(m.SIGN), [I]),
-    "gelu": (of(m.GELU, approximate=True), [F]), "gelu_exact": (of(m.GELU, approximate=False), [F]),
     "fake_quant": (of(m.FAKE_QUANT, least=-1.5, most=4.3, bits=8, narrow=False), [F]),
     "gelu_byte": (of(m.GELU, approximate=False, out=grid(Q8, 0.25, 9)), [Y]),
     "buckets": (bounds(-2, 0, 0, 3), [F]), "buckets_int": (bounds(-2, 0.5), [I]),
@@ -64,5 +63,5 @@ COMPOSED_HOSTED = {name: where for where, names in {
         sign sign_int buckets buckets_int diag set_diag set_diag_wide set_diag_tall reverse_sequence
         reverse_sequence_across update update_beyond update_byte dilate fake_quant
     """ + " ".join(n for n in COMPOSED if n.startswith("cumsum_")),
-    tuple(range(8)): "gelu_exact cumsum_int update_int window_sum",
+    tuple(range(8)): "cumsum_int update_int window_sum",
 }.items() for name in names.split()}

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compose_cases import COMPOSED, COMPOSED_HOSTED
+from function_cases import FUNCTIONS, FUNCTIONS_HOSTED
 from narrow_cases import NARROWED, NARROWED_HOSTED
 from rule_cases import CASES as PLAIN
 from rule_cases import TARGETS, graph_of, numbers
@@ -46,8 +47,8 @@ HOSTED = {name: where for where, names in {
     (0, 1, 2, 3, 6): """
         reshape_int_ones
     """,
-}.items() for name in names.split()} | COMPOSED_HOSTED | NARROWED_HOSTED
-CASES = PLAIN | COMPOSED | NARROWED
+}.items() for name in names.split()} | COMPOSED_HOSTED | NARROWED_HOSTED | FUNCTIONS_HOSTED
+CASES = PLAIN | COMPOSED | NARROWED | FUNCTIONS
 
 
 def run(graph: Graph, inputs: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:

@@ -63,7 +63,7 @@ def SQUARED_DIFFERENCE(site: Site, x: Tensor, y: Tensor) -> Run:
     return binary(site, x, y, step, exact=q.squared_difference, passes=2)
 
 
-def _nonzero(y: Array) -> None:
+def nonzero(y: Array) -> None:
     """Raises `RunError` where a divisor is zero, as TFLite's integer divisions do."""
     if y.dtype.kind in "iu" and not y.all():
         raise RunError("division by zero")
@@ -73,7 +73,7 @@ def _nonzero(y: Array) -> None:
 def FLOOR_DIV(site: Site, x: Tensor, y: Tensor) -> Run:
     """Floats are divided in float64, as TFLite does, where no quotient is rounded up to an integer."""
     def step(out: Array, x: Array, y: Array) -> None:
-        _nonzero(y)
+        nonzero(y)
         if out.dtype.kind == "f":
             np.copyto(out, np.floor(np.divide(x, y, dtype=np.float64)), casting="unsafe")
         else:
@@ -85,7 +85,7 @@ def FLOOR_DIV(site: Site, x: Tensor, y: Tensor) -> Run:
 def FLOOR_MOD(site: Site, x: Tensor, y: Tensor) -> Run:
     """The exact remainder, with the sign of y."""
     def step(out: Array, x: Array, y: Array) -> None:
-        _nonzero(y)
+        nonzero(y)
         np.remainder(x, y, out=out)
     return binary(site, x, y, step)
 
@@ -93,7 +93,7 @@ def FLOOR_MOD(site: Site, x: Tensor, y: Tensor) -> Run:
 @kernel(h.TRUNC_DIV)
 def TRUNC_DIV(site: Site, x: Tensor, y: Tensor) -> Run:
     def step(out: Array, x: Array, y: Array) -> None:
-        _nonzero(y)
+        nonzero(y)
         if out.dtype.kind == "f":
             np.divide(x, y, out=out)
             return
