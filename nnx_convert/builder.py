@@ -16,7 +16,7 @@ from .errors import ModelError
 from .model import DEEPEST, Lifetime, Model, Operand, Operation, default_rim
 from .ops.host import op_of
 from .schema import EX_CODES, Checked, OpDef, OpError
-from .types import HOST_TYPES, QPC, ZERO_POINTS, ChannelQuant, Quant, Rim
+from .types import HOST_TYPES, NARROW_FLOATS, NARROW_INTS, QPC, ZERO_POINTS, ChannelQuant, Quant, Rim
 
 _CODES = frozenset(int(c) for c in OperationCode)
 #: No operand and no constant is larger than this many elements.
@@ -93,6 +93,7 @@ class ModelBuilder:
             self._operands[index] = replace(o, lifetime=Lifetime.NO_VALUE, value=None)
             return
         scalar = o.type.group != "tensor"
+        need(o.type != OperandCode.TENSOR_LIST, "a TENSOR_LIST is no constant")
         need(scalar or (bool(o.dims) and 0 not in o.dims), "it is not fully specified, so it cannot be constant")
         array = _array(value, o.type, need)
         need(array.dtype == o.type.dtype and array.size == np.prod(o.dims, dtype=np.int64),
@@ -315,6 +316,8 @@ def _array(value: Any, type_: OperandCode, need: _Need) -> np.ndarray[Any, Any]:
         return array.astype(np.bool_)
     if isinstance(value, np.ndarray) or array.dtype == type_.dtype:
         return array
+    if type_ in (*NARROW_FLOATS, *NARROW_INTS):
+        return _narrow(array, type_, need)
     fits = {"f": "fiu", "i": "iu", "u": "iu", "b": "b", "c": "fiuc", "O": "S"}[type_.dtype.kind]
     need(array.dtype.kind in fits, f"it is {type_.name}, its value {array.dtype}")
     if type_.dtype.kind in "iu" and array.size:
@@ -323,5 +326,14 @@ def _array(value: Any, type_: OperandCode, need: _Need) -> np.ndarray[Any, Any]:
     with np.errstate(over="ignore"):
         found = array.astype(type_.dtype)
     need(type_.dtype.kind not in "fc" or bool(np.all(np.isfinite(found) | ~np.isfinite(array))),
+         f"its value does not fit {type_.name}")
+    return found
+
+
+def _narrow(array: np.ndarray[Any, Any], type_: OperandCode, need: _Need) -> np.ndarray[Any, Any]:
+    """Python's numbers as a narrow type: integers as they are, floats rounded."""
+    need(array.dtype.kind in ("iu" if type_ in NARROW_INTS else "fiu"), f"it is {type_.name}, its value {array.dtype}")
+    found = array.astype(type_.dtype)
+    need(type_ in NARROW_FLOATS or np.array_equal(found.astype(array.dtype), array),
          f"its value does not fit {type_.name}")
     return found

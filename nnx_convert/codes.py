@@ -81,7 +81,8 @@ def dtype_of(name: str) -> np.dtype[Any]:
     if name not in NARROW_DTYPES:
         return np.dtype(name)
     import ml_dtypes
-    return np.dtype(getattr(ml_dtypes, name))
+    found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+    return found
 
 
 @cache

@@ -180,7 +180,7 @@ LIES: dict[str, tuple[str, Callable[[Header], object], str]] = {
     "norm": ("per_channel", put(*M, "ports", "inputs", 0, "norm", [[1], ["x"]]), "number"),
     "start": ("per_channel", put(*M, "ports", "inputs", 0, "initial", {"hex": "00"}), "starts with 1 bytes"),
     "start of a zero": ("per_channel", put(*M, "ports", "inputs", 0, "zero", -256), "with the zero point -256"),
-    "start of texts": ("per_channel", put(*M, "ports", "inputs", 0, "dtype", "object"), "texts are no state"),
+    "start of texts": ("per_channel", put(*M, "ports", "inputs", 0, "dtype", "object"), "texts and lists are no state"),
     "signature": ("per_channel", put(*M, "signatures", 0, "outputs", [["out", "z"]]), "has other ports"),
     "signature parts": ("per_channel", put(*M, "signatures", 0, {}), "lacks"),
     "source": ("per_channel", put(*M, "source", "TFLite"), "object"),

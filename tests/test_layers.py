@@ -11,18 +11,19 @@ PACKAGE = Path(__file__).resolve().parent.parent / "nnx_convert"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 #: Layer -> the layers it may import beside itself.
-TABLE = ("codes", "types", "errors", "signature", "schema", "kinds", "ops")
+TABLE = ("codes", "symbols", "types", "errors", "signature", "schema", "kinds", "ops")
 MODEL = (*TABLE, "model")
 GRAPH = (*TABLE, "graph")
 EVERYTHING = (*MODEL, "target", "graph", "frontends", "lowering", "runtime", "emit", "convert", "cli", "top")
 MAY: dict[str, tuple[str, ...]] = {
-    "codes": (), "types": ("codes",), "errors": ("codes",),
-    **{TABLE[i]: TABLE[:i] for i in range(3, len(TABLE))},
+    "codes": (), "symbols": (), "types": ("codes", "symbols"), "errors": ("codes",),
+    **{TABLE[i]: TABLE[:i] for i in range(4, len(TABLE))},
     "target": TABLE, "graph": TABLE, "model": TABLE, "frontends": GRAPH, "lowering": (*GRAPH, "model", "target"),
     "runtime": MODEL, "emit": (*MODEL, "target"), "convert": EVERYTHING, "cli": EVERYTHING, "top": EVERYTHING,
 }
 #: What a top-level module or package belongs to, where that is not its own name.
-LAYER = {"builder": "model", "artifact": "model", "__init__": "top", "__main__": "cli", "cli_run": "cli"}
+LAYER = {"contents": "types", "builder": "model", "artifact": "model", "__init__": "top", "__main__": "cli",
+         "cli_run": "cli"}
 #: Heavy packages -> the layers that may import them.
 OUTSIDE = {"onnx": {"frontends"}, "tflite": {"frontends"}, "flatbuffers": {"frontends"}, "click": {"cli"},
            "rich": {"cli", "emit"}, "threadpoolctl": {"runtime"}}

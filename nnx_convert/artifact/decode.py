@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..builder import ModelBuilder
-from ..codes import OperandCode
+from ..codes import OperandCode, dtype_of
+from ..contents import DTYPES, contents
 from ..errors import ArtifactError, ModelError
 from ..model import Model, Operand
 from ..ops.host import op_of
@@ -27,9 +28,8 @@ DEEPEST, MOST_DIMS = 16, 64
 LARGEST = 1 << 63
 #: What an int32 constant may be kept as.
 STORED = {t.name: t for t in (np.dtype(np.uint8), np.dtype(np.uint16))}
-#: The NumPy types a port may have.
-PORT_TYPES = frozenset(("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
-                        "float16", "float32", "float64", "complex64", "object"))
+#: The highest byte of types that do not use all of its bits.
+HIGHEST = {"bool": 1, "int4": 15, "uint4": 15, "float4_e2m1fn": 15, "int2": 3, "uint2": 3}
 
 Item = TypeVar("Item")
 Fields = dict[str, Any]
@@ -159,7 +159,7 @@ class _File:
 
     def value(self, fields: Fields, type_: OperandCode, dims: list[int]) -> np.ndarray[Any, Any]:
         """A constant of a type and a size."""
-        _need(type_ is not OperandCode.MODEL, "a model is no constant")
+        _need(type_ not in (OperandCode.MODEL, OperandCode.TENSOR_LIST), f"a {type_.name} is no constant")
         data, dtype = self.data(fields), type_.dtype
         if type_ is OperandCode.TENSOR_STRING:
             return self.strings(data, dims)
@@ -168,7 +168,7 @@ class _File:
             raise ArtifactError(f"a constant {type_.name} is stored as {fields['stored']!r:.40}")
         _need(math.prod(dims) * stored.itemsize == len(data), f"a constant {type_.name}{dims} has {len(data)} bytes")
         raw = np.frombuffer(data, np.uint8)
-        _need(dtype.kind != "b" or not bool((raw > 1).any()), "a truth value is neither 0 nor 1")
+        _bits(dtype, raw)
         return raw.view(stored.newbyteorder("<")).reshape(dims).astype(dtype, copy=False)
 
     def strings(self, data: bytes | memoryview, dims: list[int]) -> np.ndarray[Any, Any]:
@@ -239,7 +239,7 @@ class _File:
         """An input or output as its user sees it."""
         fields = _fields(value)
         dtype, shape = _text(_get(fields, "dtype")), _get(fields, "shape")
-        _need(dtype in PORT_TYPES, f"a port of type {dtype!r:.40}")
+        _port_type(dtype)
         sizes = None if shape is None else tuple(_items(shape, lambda n: None if n is None else _whole(n)))
         state, quant = _flag(fields.get("state", False)), self.quant(fields)
         zero = quant.zero if isinstance(quant, Quant) else 0
@@ -251,14 +251,29 @@ class _File:
 
     def initial(self, fields: Fields, dtype: str, sizes: tuple[int | None, ...] | None) -> np.ndarray[Any, Any]:
         """What a state starts with."""
-        whole, data = np.dtype(dtype), self.data(_fields(fields["initial"]))
-        _need(whole.kind != "O", "texts are no state")
+        _need(dtype != "object" and dtype in DTYPES, "texts and lists are no state")
+        whole, data = dtype_of(dtype), self.data(_fields(fields["initial"]))
         shape = [_whole(n) for n in sizes or ()]
         _need(sizes is not None and math.prod(shape) * whole.itemsize == len(data),
               f"a state {dtype}{shape} starts with {len(data)} bytes")
         raw = np.frombuffer(data, np.uint8)
-        _need(whole.kind != "b" or not bool((raw > 1).any()), "a truth value is neither 0 nor 1")
+        _bits(whole, raw)
         return raw.view(whole.newbyteorder("<")).reshape(shape)
+
+
+def _bits(dtype: np.dtype[Any], raw: np.ndarray[Any, Any]) -> None:
+    """Raise `ArtifactError` where bytes have bits that their type has not."""
+    most = HIGHEST.get(dtype.name, 255)
+    _need(most == 255 or not bool((raw > most).any()),
+          "a truth value is neither 0 nor 1" if dtype.kind == "b" else f"{dtype.name} has bits beyond its own")
+
+
+def _port_type(dtype: str) -> None:
+    """Raise `ArtifactError` where a text says no type of a port."""
+    try:
+        contents(dtype)
+    except ValueError as error:
+        raise ArtifactError(f"a port of type {dtype!r:.40}") from error
 
 
 def _pair(value: Any, item: Callable[[Any], Item]) -> tuple[Item, Item]:

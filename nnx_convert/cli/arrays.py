@@ -5,11 +5,12 @@ import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from ..artifact.files import reason, write
+from ..codes import NARROW_DTYPES
 from ..errors import FormatError, InputError
 from ..runtime.compiled import TensorSpec
 from ..types import Array, Shape
@@ -22,6 +23,8 @@ MAGIC = {".npy": b"\x93NUMPY", ".npz": b"PK"}
 #: What is wrong with one in the place of the other, and what to do about it.
 MISTAKEN = {".npy": ("holds several arrays, not one", "a .npz goes to --inputs"),
             ".npz": ("holds one array, not an archive of them", "a .npy goes to --input NAME=x.npy")}
+#: How the arrays of a list are given.
+MEMBERS = "its arrays as NAME[0], NAME[1], ... of --inputs ALL.npz"
 #: The same moment for each member, so that the same arrays give the same file.
 MOMENT = (1980, 1, 1, 0, 0, 0)
 
@@ -31,7 +34,7 @@ class Given:
     """An input and where it is from."""
 
     name: str
-    array: Array
+    array: Any                           # a list, or None, where the input holds these
     origin: str
 
 
@@ -47,7 +50,9 @@ def gathered(specs: Sequence[TensorSpec], shapes: Mapping[str, Shape], files: Ma
         key = next((k for k in (spec.name, f"in{i}", f"in_{spec.name}") if k in members), None)
         if spec.name in found:
             continue
-        if key is not None:
+        if spec.holds and archive:
+            found[spec.name] = Given(spec.name, assembled(spec, members), f"{archive}[{spec.name}[...]]")
+        elif key is not None:
             found[spec.name] = Given(spec.name, members[key], f"{archive}[{key}]")
         elif seed is not None and not spec.state:
             found[spec.name] = Given(spec.name, drawn(spec, (seed, i), shapes), f"seed {seed}")
@@ -59,8 +64,30 @@ def gathered(specs: Sequence[TensorSpec], shapes: Mapping[str, Shape], files: Ma
     return tuple(found.values())
 
 
+def assembled(spec: TensorSpec, members: Mapping[str, Array]) -> Any:
+    """A list of the arrays NAME[0], NAME[1], ...; of an optional the first, or None. Raises `InputError` on a dict."""
+    count = next(i for i in range(len(members) + 1) if f"{spec.name}[{i}]" not in members)
+    items = [members[f"{spec.name}[{i}]"] for i in range(count)]
+    if spec.holds.count("(") > 1 or spec.holds.startswith("map"):
+        raise InputError(f"{spec.name!r} is a {spec.holds}, which no file of arrays holds", hint="run it from Python")
+    return items if spec.holds.startswith("sequence") else next(iter(items), None)
+
+
+def taken_apart(name: str, value: Any) -> dict[str, Array]:
+    """An output as arrays: those of a list are NAME[0], NAME[1], ..., those of a dict NAME[key]; None gives none."""
+    if isinstance(value, list):
+        parts: Sequence[tuple[Any, Any]] = list(enumerate(value))
+    elif isinstance(value, dict):
+        parts = [(k.decode("utf-8", "replace") if isinstance(k, bytes) else k, v) for k, v in value.items()]
+    else:
+        return {} if value is None else {name: np.asarray(value)}
+    return {n: a for key, v in parts for n, a in taken_apart(f"{name}[{key}]", v).items()}
+
+
 def drawn(spec: TensorSpec, seed: tuple[int, int], shapes: Mapping[str, Shape]) -> Array:
     """Random values: floats normal, narrow integers over all of their range, wider ones from 0 to 9."""
+    if spec.holds:
+        raise InputError(f"{spec.name!r} is a {spec.holds}: nothing is drawn for it", hint=f"give {MEMBERS}")
     shape = shapes.get(spec.name, spec.shape)
     if shape is None or None in shape:
         raise InputError(f"the sizes of {spec.name!r} are open", hint=f"give --shape {spec.name}=...")
@@ -72,8 +99,8 @@ def drawn(spec: TensorSpec, seed: tuple[int, int], shapes: Mapping[str, Shape]) 
         return rng.integers(0, 2, sizes).astype(bool)
     if dtype.kind == "c":
         return (rng.standard_normal(sizes) + 1j * rng.standard_normal(sizes)).astype(dtype)
-    if dtype.kind == "f":
-        return np.asarray(rng.standard_normal(sizes), dtype)
+    if dtype.kind == "f" or dtype.name in NARROW_DTYPES:
+        return np.asarray(rng.standard_normal(sizes), np.float32 if dtype.name in NARROW_DTYPES else dtype).astype(dtype)
     low, high = (np.iinfo(dtype).min, int(np.iinfo(dtype).max) + 1) if dtype.itemsize <= 2 else (0, 10)
     return np.asarray(rng.integers(low, high, sizes), dtype)
 
@@ -112,14 +139,26 @@ def begins_as(kind: str, file: BinaryIO, path: str) -> None:
     raise FormatError(f"cannot be read: it is no {kind} file", path)
 
 
+def stored(array: Array) -> Array:
+    """The array as NumPy's files take it: texts as `S`, what NumPy has no type for as so many bytes, `V`."""
+    if array.dtype.kind == "O":
+        return array.astype(np.bytes_)
+    return array.view(f"V{array.dtype.itemsize}") if array.dtype.name in NARROW_DTYPES else array
+
+
+def plain(array: Array) -> Array:
+    """Numbers that NumPy computes with: float32 in place of the types that it has not."""
+    return array.astype(np.float32) if array.dtype.name in NARROW_DTYPES else array
+
+
 def write_archive(path: str, arrays: Mapping[str, Array]) -> int:
     """Write a .npz file, whole or not at all; its size. `np.savez` takes no array named `file`."""
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w") as archive:
         for name, array in arrays.items():
             member = io.BytesIO()
-            plain = array.astype(np.bytes_) if array.dtype.kind == "O" else array
-            np.lib.format.write_array(member, np.ascontiguousarray(plain) if plain.ndim else plain, allow_pickle=False)
+            kept = stored(array)
+            np.lib.format.write_array(member, np.ascontiguousarray(kept) if kept.ndim else kept, allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy", MOMENT), member.getvalue())
     write(path, [whole.getbuffer()])
     return whole.tell()

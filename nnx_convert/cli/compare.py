@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..codes import NARROW_DTYPES
 from ..errors import UsageError
 from ..types import Array
+from .arrays import plain
 
 #: Of floating-point outputs, absolute and relative, where none is given; integers are to be equal.
 FLOAT_TOLERANCE = 1e-4
@@ -87,6 +89,8 @@ def difference(output: str, key: str, got: Array, want: Array, tolerance: Tolera
     if got.shape != want.shape:
         problem = f"has shape {list(got.shape)}, {key} has {list(want.shape)}"
         return Difference(output, key, got.size, max(got.size, 1), problem=problem)
+    if got.dtype.name in NARROW_DTYPES and want.dtype == np.dtype(f"V{got.dtype.itemsize}"):
+        got, want = plain(got), plain(want.view(got.dtype))
     if want.dtype.kind == "S" and got.dtype.kind == "O":
         return texts(output, key, got, want)
     if want.dtype.kind not in "biufc" or got.dtype.kind == "O":

@@ -15,7 +15,7 @@ from ..errors import ExitCode, NnxError
 from ..model import Model
 from ..runtime.compiled import CompiledModel, TensorSpec
 from ..types import Array, Shape
-from .arrays import Given, gathered, read_archive, write_archive
+from .arrays import Given, gathered, plain, read_archive, taken_apart, write_archive
 from .compare import Difference, Tolerance, compared
 from .screen import Progress, show, show_json
 
@@ -64,9 +64,10 @@ def run_file(file: str, given: Mapping[str, str], archive: str | None, seed: int
 def outputs_of(model: CompiledModel, inputs: Sequence[Given], signature: str | None, name: str) -> dict[str, Array]:
     """The outputs by name; a fault names the file."""
     try:
-        return model.run({g.name: g.array for g in inputs}, signature)
+        found = model.run({g.name: g.array for g in inputs}, signature)
     except NnxError as error:
         raise error.at(name) from error
+    return {n: array for output, value in found.items() for n, array in taken_apart(output, value).items()}
 
 
 def entered(file: str, signature: str | None, shapes: Mapping[str, Shape]) -> str | Model:
@@ -102,8 +103,10 @@ def lines(ran: Ran, model: CompiledModel) -> Iterator[tuple[str, str]]:
         yield "wrote", f"{ran.output}  {size(ran.output_bytes or 0)}"
 
 
-def described(array: Array) -> str:
-    """Type and shape."""
+def described(array: Any) -> str:
+    """Type and shape; of a list, how many arrays."""
+    if array is None or isinstance(array, list):
+        return "nothing" if array is None else f"list of {len(array)}"
     return f"{array.dtype} [{','.join(map(str, array.shape))}]"
 
 
@@ -111,6 +114,7 @@ def summary(array: Array) -> str:
     """The range of the values; the values themselves where they are few."""
     if array.dtype.kind == "O":
         return " ".join(f"{t!r:.20}" for t in array.reshape(-1)[:4].tolist())
+    array = plain(array)
     if array.size <= 4:
         return " ".join(f"{v:.6g}" for v in array.reshape(-1).tolist())
     if array.dtype.kind == "c":
@@ -129,13 +133,16 @@ def as_json(ran: Ran) -> dict[str, Any]:
         "output": ran.output, "output_bytes": ran.output_bytes}
 
 
-def shape_fields(array: Array) -> dict[str, Any]:
-    """Type and shape."""
+def shape_fields(array: Any) -> dict[str, Any]:
+    """Type and shape; of a list, those of its arrays."""
+    if array is None or isinstance(array, list):
+        return {"list": [shape_fields(a) for a in array or ()]}
     return {"dtype": str(array.dtype), "shape": list(array.shape)}
 
 
 def range_fields(array: Array) -> dict[str, Any]:
     """The range of real values."""
+    array = plain(array)
     real = array.size > 0 and array.dtype.kind in "biuf"
     return {"min": finite(array.min()) if real else None, "max": finite(array.max()) if real else None,
             "mean": finite(array.mean(dtype=np.float64)) if real else None}

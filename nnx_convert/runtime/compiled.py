@@ -7,6 +7,8 @@ from typing import Any, overload
 
 import numpy as np
 
+from ..codes import dtype_of
+from ..contents import Contents, contents
 from ..errors import InputError, UsageError
 from ..model import Model
 from ..types import Array, ChannelQuant, Entry, Port, Quant, Shape
@@ -22,6 +24,8 @@ class TensorSpec:
     """An input or output: `shape` has None for a size that each run chooses.
 
     A `state` is what one run leaves to the next: as an input it may be left out, as an output it is not returned.
+    `holds` says what is no array: `sequence(float32)` is a list of arrays, `optional(...)` None or a value,
+    `map(int64,float32)` a dict.
     """
 
     name: str
@@ -29,11 +33,15 @@ class TensorSpec:
     shape: tuple[int | None, ...] | None
     quantization: Quant | ChannelQuant | None
     state: bool = False
+    holds: str = ""
 
     @classmethod
     def of(cls, port: Port) -> TensorSpec:
         """The port in NumPy's words."""
-        return cls(port.name, np.dtype(port.dtype), port.shape, port.quant, port.state)
+        holds = contents(port.dtype)
+        if isinstance(holds, Contents):
+            return cls(port.name, np.dtype(object), port.shape, port.quant, port.state, str(holds))
+        return cls(port.name, dtype_of(holds), port.shape, port.quant, port.state)
 
 
 class CompiledModel:
@@ -61,12 +69,12 @@ class CompiledModel:
         self._state = states.Memory(model.rim)
 
     @overload
-    def run(self, inputs: Mapping[str, Any], signature: str | None = None) -> dict[str, Array]: ...
+    def run(self, inputs: Mapping[str, Any], signature: str | None = None) -> dict[str, Any]: ...
     @overload
-    def run(self, inputs: Sequence[Any], signature: str | None = None) -> list[Array]: ...
+    def run(self, inputs: Sequence[Any], signature: str | None = None) -> list[Any]: ...
 
     def run(self, inputs: Mapping[str, Any] | Sequence[Any], signature: str | None = None
-            ) -> dict[str, Array] | list[Array]:
+            ) -> dict[str, Any] | list[Any]:
         """Run once. Raises `InputError` naming every input that does not fit, `RunError` where a run fails.
 
         `signature`: inputs and outputs have the names and the order of that entry point. A state given as an
@@ -81,7 +89,7 @@ class CompiledModel:
 
     __call__ = run
 
-    def _run(self, inputs: Sequence[Any]) -> dict[str, Array]:
+    def _run(self, inputs: Sequence[Any]) -> dict[str, Any]:
         """The outputs by name, without the states, which are kept."""
         given = rim.completed(self.model, inputs)
         with self._state.open(given) as complete:
@@ -98,7 +106,7 @@ class CompiledModel:
             raise UsageError(f"the model has no signature {name!r}", hint=hint)
         return self.signatures[name]
 
-    def _run_entry(self, inputs: Mapping[str, Any] | Sequence[Any], entry: Entry) -> dict[str, Array] | list[Array]:
+    def _run_entry(self, inputs: Mapping[str, Any] | Sequence[Any], entry: Entry) -> dict[str, Any] | list[Any]:
         own = dict(entry.inputs)
         if not isinstance(inputs, Mapping) and len(inputs) != len(own):
             raise InputError(f"signature {entry.name!r} takes {len(own)} inputs, not {len(inputs)}",

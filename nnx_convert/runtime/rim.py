@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ..codes import dtype_of
+from ..contents import Contents, contents
 from ..errors import InputError, UsageError
 from ..model import Model, Operand
 from ..types import Array, Port, Quant, Shape
+from .given import NO_ARRAY, entered, left
 from .memory import affordable
-
-#: What NumPy, and objects that say they are arrays, raise where there is none.
-NO_ARRAY = (ValueError, TypeError, LookupError, ArithmeticError, RuntimeError, AttributeError, MemoryError)
 
 
 def listed(given: Any) -> list[Any]:
@@ -83,7 +83,7 @@ def enter(model: Model, given: Sequence[Any]) -> list[Array | None]:
     arrays: list[Array | None] = []
     for port, index, value in zip(ports, model.inputs, given, strict=True):
         operand = model.operands[index]
-        if value is None:
+        if value is None and not port.dtype.startswith("optional"):
             arrays.append(None)
             continue
         found = fitted(port, value)
@@ -97,44 +97,13 @@ def enter(model: Model, given: Sequence[Any]) -> list[Array | None]:
 
 
 def fitted(port: Port, value: Any) -> Array | str:
-    """The value as an array of the port's type, converted only where no value changes; else what is wrong."""
-    want = np.dtype(port.dtype)
-    try:
-        array = np.asarray(value)
-    except NO_ARRAY as error:
-        return f"{port.name!r} is no array ({str(error) or type(error).__name__})"
-    if want.kind == "O":
-        found = texts(array)
-        if found is None:
-            return f"{port.name!r} is {array.dtype}, not texts"
-        array = found
-    elif array.dtype != want:
-        same = np.can_cast(array.dtype, want, "safe")
-        untyped = not isinstance(value, np.ndarray | np.generic)           # Python's numbers
-        if not same and untyped and array.dtype.kind in "biuf" and want.kind in "iuf":
-            with np.errstate(all="ignore"):
-                same = bool(np.all(array.astype(want) == array))
-        if not same:
-            return f"{port.name!r} is {array.dtype}, not {want}"
-        array = array.astype(want)
-    if not takes(port, array.shape):
-        return f"{port.name!r} has shape {list(array.shape)}, not {shown(port)}"
-    return array
-
-
-def texts(array: Array) -> Array | None:
-    """An array of texts as `bytes` objects; None where an element is none."""
-    if array.dtype.kind not in "OSU":
-        return None
-    try:
-        items = [t.encode() if isinstance(t, str) else t for t in array.reshape(-1).tolist()]
-    except UnicodeEncodeError:                   # half a surrogate pair
-        return None
-    if not all(isinstance(t, bytes) for t in items):
-        return None
-    found = np.empty(len(items), object)
-    found[:] = items
-    return found.reshape(array.shape)
+    """The value as an array of what the port holds, converted only where no value changes; else what is wrong."""
+    found = entered(contents(port.dtype), value)
+    if isinstance(found, str):
+        return f"{port.name!r} is {found}"
+    if not takes(port, found.shape):
+        return f"{port.name!r} has shape {list(found.shape)}, not {shown(port)}"
+    return found
 
 
 def inside(shape: Shape, operand: Operand) -> Shape:
@@ -156,15 +125,18 @@ def _inward(array: Array, port: Port, operand: Operand) -> Array:
     return array.astype(want)
 
 
-def leave(model: Model, arrays: Sequence[Array]) -> list[Array]:
-    """Outputs as the source file declares them."""
+def leave(model: Model, arrays: Sequence[Array]) -> list[Any]:
+    """Outputs as the source file declares them: arrays, lists, None, dicts."""
     return [_outward(a, p) for a, p in zip(arrays, model.rim.outputs, strict=True)]
 
 
-def _outward(array: Array, port: Port) -> Array:
+def _outward(array: Array, port: Port) -> Any:
+    holds = contents(port.dtype)
+    if isinstance(holds, Contents):
+        return left(holds, array)
     if port.shape == () and array.size == 1:
         array = array.reshape(())
-    want = np.dtype(port.dtype)
+    want = dtype_of(port.dtype)
     if array.dtype == want:
         return array
     if (array.dtype.name, port.dtype) == ("uint8", "int8"):
@@ -179,7 +151,7 @@ def initial(port: Port) -> Array:
     """
     if port.initial is not None:
         return port.initial
-    dtype = np.dtype(port.dtype)
+    dtype = dtype_of(port.dtype)
     zero = port.quant.zero if isinstance(port.quant, Quant) and dtype == np.int8 else 0
     shape = tuple(1 if n is None else n for n in port.shape or ())
     affordable(math.prod(shape) * dtype.itemsize, f"the state {port.name!r}")
