@@ -76,7 +76,7 @@ class Backend(Base):
     @classmethod
     def supports_device(cls, device: str) -> bool:
         """The processor is the one device there is."""
-        return device.split(":")[0] == "CPU"
+        return device.partition(":")[0] == "CPU"
 
 
 def _port(name: str, array: np.ndarray) -> ValueInfoProto:

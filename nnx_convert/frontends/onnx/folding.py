@@ -20,8 +20,8 @@ def folded(g: Op, since: int, results: list[Any]) -> list[Any]:
     if not nodes or not all(_computable(n, {v for m in nodes for v in m.outputs}) for n in nodes):
         return results
     became: dict[Any, Any] = {}
-    for node in nodes:
-        node = node.mapped(lambda v: became.get(v, v))
+    for original in nodes:
+        node = original.mapped(lambda v: became.get(v, v))
         values = [a.tensor.data if isinstance(a, Value) else getattr(a, "value", None) for a in node.operands]
         try:
             found = g.session.evaluate(node, values)

@@ -22,7 +22,7 @@ def local(g: Op, node: Any) -> Any:
 
 def inlined(g: Op, function: Any, given: Sequence[Given], attributes: Mapping[str, Any]) -> list[Given]:
     """The nodes of a function emitted where it is called; its outputs. Raises `FormatError`."""
-    from .importer import value_of, walk
+    from .importer import walk
     if g.scope.depth >= DEEPEST:
         raise FormatError(f"functions are nested more than {DEEPEST} deep")
     if len(given) > len(function.input):
@@ -34,7 +34,6 @@ def inlined(g: Op, function: Any, given: Sequence[Given], attributes: Mapping[st
     at = g.scope.build.at
     walk(inner, function.node, function.name or g.name)
     g.scope.build.at = at
-    assert value_of
     return [inner.find(name) for name in function.output]
 
 

@@ -14,7 +14,7 @@ from ...graph import At, Build, Evaluate, Graph, Value, Values
 from ...ops.shape import EXPAND_DIMS, RESHAPE
 from ...schema import OpDef, OpError
 from ...symbols import same
-from ...types import Shape, Tensor, Type, Undecided, Unknown, known
+from ...types import Shape, Tensor, Type, Undecided, known
 from . import functions, symbolic
 from .attributes import attributes_of
 from .constants import dense, typed
@@ -312,4 +312,4 @@ def _named(g: Op, since: int, found: Sequence[Any]) -> list[Any]:
     return [became.get(v, v) if isinstance(v, Value) else v for v in found]
 
 
-__all__ = ["Items", "Op", "Region", "Unknown", "load"]
+__all__ = ["Items", "Op", "Region", "load"]

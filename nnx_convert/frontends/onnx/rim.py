@@ -23,6 +23,8 @@ def declared_input(session: Session, port: Any) -> Value:
         value = Value(port.name, Tensor(LIST, (UNKNOWN,)))
         session.kinds[value] = port.type
         return value
+    if kind is None:
+        raise FormatError(f"input {port.name!r} has no type")
     dims = wanted(session, port.name, dims)
     if dims is not None:
         dims = tuple(n if known(n) or n is not UNKNOWN else symbol(f"{port.name}.{i}") for i, n in enumerate(dims))
@@ -51,7 +53,7 @@ def merged(session: Session, v: Value, port: Any) -> Tensor:
     if port is None:
         return v.tensor
     kind, dims = declared(port)
-    if kind == LIST or v.type == LIST:
+    if LIST in (kind, v.type):
         session.kinds.setdefault(v, port.type)
         return v.tensor
     if kind is not None and kind != v.type:

@@ -124,13 +124,13 @@ def Slice(x: np.ndarray, start: Any = None, end: Any = None, axis: Any = None, s
 @folds("ReduceProd")
 def reduce_prod(x: np.ndarray, at: Any = None, axes: Any = None, keepdims: int = 1, **_: Any) -> np.ndarray:
     chosen = axes if at is None else at.astype(np.int64).reshape(-1).tolist()
-    return np.asarray(np.multiply.reduce(x, tuple(chosen) if chosen else None, keepdims=bool(keepdims)), object)
+    return np.asarray(np.prod(x, tuple(chosen) if chosen else None, keepdims=bool(keepdims)), object)
 
 
 @folds("ReduceSum")
 def reduce_sum(x: np.ndarray, at: Any = None, axes: Any = None, keepdims: int = 1, **_: Any) -> np.ndarray:
     chosen = axes if at is None else at.astype(np.int64).reshape(-1).tolist()
-    return np.asarray(np.add.reduce(x, tuple(chosen) if chosen else None, keepdims=bool(keepdims)), object)
+    return np.asarray(np.sum(x, tuple(chosen) if chosen else None, keepdims=bool(keepdims)), object)
 
 
 @folds()
@@ -147,4 +147,4 @@ def Expand(x: np.ndarray, shape: np.ndarray) -> np.ndarray:
 
 @folds()
 def Mod(x: np.ndarray, y: np.ndarray, fmod: int = 0) -> np.ndarray:
-    return np.mod(x, y)
+    return np.asarray(np.mod(x, y), object)
