@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
-from .types import UNKNOWN, Arg, Scalar, Tensor, Type, Unknown, known
+from .types import Arg, Scalar, Tensor, Type, Unknown, known
 
 Levels = Mapping[Type, int]      # operand type -> first feature level that takes it
 Slots = dict[str, Any]           # parameter name -> Arg, or a tuple of them where it is variadic
@@ -159,7 +159,7 @@ class Param:
         """What stands in this place: an empty tensor where one may be left out is one left out, as in NNAPI."""
         if self.variadic and isinstance(arg, tuple):
             return tuple(replace(self, variadic=False).listed(a) for a in arg) if self.optional else arg
-        empty = isinstance(arg, Tensor) and arg.dims is not None and any(n is not UNKNOWN and n == 0 for n in arg.dims)
+        empty = isinstance(arg, Tensor) and arg.dims is not None and any(known(n) and n == 0 for n in arg.dims)
         return None if self.optional and empty else arg
 
     def fits(self, arg: Arg, table: Levels) -> bool:

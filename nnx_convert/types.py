@@ -3,11 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from .codes import OperandCode
+# As NAME is what the type checker takes for handing a name on.
+from .symbols import UNKNOWN as UNKNOWN, Undecided as Undecided, Unknown as Unknown  # noqa: PLC0414
+from .symbols import differ as differ, known as known, same as same, symbol as symbol  # noqa: PLC0414
 
 #: The short name inside the package.
 Type = OperandCode
@@ -43,38 +46,6 @@ BYTES = (Q8, Q8S)
 ZERO_POINTS = {Q8: range(256), Q8S: range(-128, 128), Q16A: range(65536), QS: range(1), Q16S: range(1)}
 
 
-class Undecided(Exception):
-    """The answer depends on a dimension or a value that only execution knows."""
-
-
-class Unknown:
-    """A number only execution knows. It absorbs arithmetic and refuses to be a truth value.
-
-    So inference and rules are written as if everything were known: an unknown size flows through
-    the formula, and a question about it raises `Undecided`, which whoever asked turns into
-    "unknown" (inference) or "check again at run time" (rules).
-    """
-
-    def _absorb(self, *_: object) -> Unknown:
-        return self
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _absorb
-    __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _absorb
-    __mod__ = __rmod__ = __neg__ = __abs__ = __and__ = __rshift__ = _absorb
-    __lt__ = __le__ = __gt__ = __ge__ = _absorb
-    __eq__ = __ne__ = _absorb  # type: ignore[assignment]
-
-    def __bool__(self) -> bool:
-        raise Undecided
-
-    __index__ = __int__ = __float__ = __hash__ = __bool__      # so min, range, sets and dicts ask, too
-
-    def __repr__(self) -> str:
-        return "?"
-
-
-#: To the type checker an unknown number is a number; that is the point of it.
-UNKNOWN: int = cast(int, Unknown())
 Shape = tuple[int, ...]
 Array = np.ndarray[Any, Any]
 #: More elements than any list of axes, sizes or indices that inference looks at.
@@ -85,12 +56,7 @@ def sharper(a: Shape | None, b: Shape | None) -> Shape | None:
     """What two descriptions of one value together know of its sizes."""
     if a is None or b is None:
         return b if a is None else a
-    return tuple(m if known(m) else n for m, n in zip(a, b, strict=True))
-
-
-def known(value: object) -> bool:
-    """Whether a number is one."""
-    return value is not UNKNOWN
+    return tuple(m if known(m) or not known(n) and m is not UNKNOWN else n for m, n in zip(a, b, strict=True))
 
 
 def maybe(compute: Callable[..., int], *args: Any) -> int:
@@ -174,7 +140,7 @@ class Tensor:
         return tuple(int(v) for v in self.data.reshape(-1))
 
     def agrees(self, other: Tensor) -> bool:
-        """Whether both can describe one value: unknown dimensions and a free quantisation fit all."""
+        """Whether both can describe one value: UNKNOWN dimensions and a free quantisation fit all."""
         if self.type != other.type:
             return False
         if self.quant and other.quant and self.quant != other.quant:
@@ -182,7 +148,7 @@ class Tensor:
         if self.dims is None or other.dims is None:
             return True
         return len(self.dims) == len(other.dims) and all(
-            a == b for a, b in zip(self.dims, other.dims, strict=True) if known(a) and known(b))
+            not differ(a, b) for a, b in zip(self.dims, other.dims, strict=True))
 
 
 @dataclass(frozen=True)

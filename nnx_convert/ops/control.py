@@ -6,7 +6,7 @@ from typing import Annotated
 
 from ..kinds import KEY, MATH, T2, Any1, Graph, Int, Ints, Ints1, OutCount, T
 from ..schema import Rule, op
-from ..types import B8, I32, UNKNOWN, Tensor, Type, known
+from ..types import B8, I32, UNKNOWN, Tensor, Type, same
 
 
 def agree(inner: Sequence[Tensor], outer: Sequence[Tensor]) -> bool:
@@ -18,8 +18,7 @@ def merged(a: Tensor, b: Tensor) -> Tensor:
     """What holds of a value that is either: dimensions both share."""
     if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
         return Tensor(a.type, None, a.quant)
-    return a.like(tuple(m if known(m) and known(n) and m == n else UNKNOWN
-                        for m, n in zip(a.dims, b.dims, strict=True)))
+    return a.like(tuple(m if same(m, n) else UNKNOWN for m, n in zip(a.dims, b.dims, strict=True)))
 
 
 @op({B8: 30}, Rule("cond is present and has shape [1]", lambda cond: cond.shape == (1,)),
