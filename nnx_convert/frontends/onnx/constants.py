@@ -10,7 +10,8 @@ from ... import types as t
 from ...graph import Value
 from ...types import Tensor, Type
 from .scope import Session
-from .tensors import KINDS, PLAIN, constant, kind_of
+from .sparse import constant
+from .tensors import KINDS, PLAIN, kind_of
 
 #: Operand types whose elements are integers only beside a grid.
 GRIDDED = (t.Q8, t.Q8S, t.Q16A)

@@ -63,8 +63,8 @@ def kind_of(code: int) -> Kind:
     raise FormatError(f"has the type {code}, which there is not" if code else "has no type")
 
 
-def constant(proto: Any, folder: Folder) -> Value:
-    """A tensor as a constant of the rank it has in the file, 0 included.
+def dense_constant(proto: Any, folder: Folder) -> Value:
+    """A TensorProto as a constant of the rank it has in the file, 0 included.
 
     Raises `FormatError`, `Unsupported` naming the tensor.
     """
@@ -74,7 +74,12 @@ def constant(proto: Any, folder: Folder) -> Value:
 
 def dense(name: str, kind: Type, data: Array) -> Value:
     """A constant of these elements."""
-    return Value(name, Tensor(kind, data.shape, PLAIN if kind in t.ZERO_POINTS else None, data))
+    return Value(name, Tensor(kind, data.shape, grid(kind), data))
+
+
+def grid(kind: Type) -> Quant | None:
+    """The grid of a type's plain integers; None where it needs none."""
+    return PLAIN if kind in t.ZERO_POINTS else None
 
 
 def array(proto: Any, folder: Folder) -> Array:
@@ -174,9 +179,9 @@ def from_field(found: Any, kind: Kind, size: int) -> Array:
 def patterns(codes: np.ndarray, kind: Kind) -> Array:
     """The elements of these bit patterns, each in a number of 32 bits."""
     if kind.type == t.B8:
-        return codes != 0
-    found = bits_of(codes, kind.bits)
-    return np.asarray(found.view(kind.type.dtype))
+        return codes.astype(np.bool_)
+    found: Array = bits_of(codes, kind.bits).view(kind.type.dtype)
+    return found
 
 
 def bits_of(codes: np.ndarray, bits: int) -> np.ndarray:
