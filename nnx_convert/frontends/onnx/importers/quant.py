@@ -1,1 +1,195 @@
-"""Importers of the family quant."""
+"""Quantisation. What computes with codes is imported as DequantizeLinear, the operator on floats, QuantizeLinear."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....errors import FormatError
+from ....graph import Value
+from ....ops import elementwise as e, grids, host
+from ....types import BYTES, I32, Q8, Tensor, Type, known, product
+from ..constants import GRIDDED, type_of
+from ..importer import Op
+from ..registry import imports
+from ..tensors import PLAIN
+
+#: Whole numbers below it are exact in float32, and so are their sums.
+EXACT = 1 << 24
+
+
+def plain(type_: Type) -> Tensor:
+    """What is known of codes without a grid of their own."""
+    return Tensor(type_, None, PLAIN if type_ in GRIDDED else None)
+
+
+def ranked(g: Op, y: Value, like: Value) -> Value:
+    """A result of the rank of another value."""
+    return y if g.rank(like) else g.scalar(y)
+
+
+@imports()
+def QuantizeLinear(g: Op, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1, saturate: int = 1,
+                   block_size: int = 0, output_dtype: int = 0, precision: int = 0) -> Value:
+    to = zero.type if zero is not None else type_of(output_dtype) if output_dtype else Q8
+    if output_dtype and type_of(output_dtype) != to:
+        raise FormatError("output_dtype is not the type of the zero point")
+    x, scale = (g.cast(v, type_of(precision)) for v in (x, scale)) if precision else (x, scale)
+    return ranked(g, g(grids.QUANTIZE_LINEAR, x, scale, zero, axis=axis, block=block_size, saturate=bool(saturate),
+                       to=to, out=plain(to)), x)
+
+
+@imports(folds=False)
+def DequantizeLinear(g: Op, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1, block_size: int = 0,
+                     output_dtype: int = 0) -> Value:
+    """Constants stay codes: what reads them may compute with these."""
+    to = type_of(output_dtype) if output_dtype else scale.type
+    return ranked(g, g(grids.DEQUANTIZE_LINEAR, x, scale, zero, axis=axis, block=block_size, to=to), x)
+
+
+@imports()
+def DynamicQuantizeLinear(g: Op, x: Value) -> list[Value]:
+    """The grid covers what there is, and zero; all zeros have the scale 1, as in ONNX Runtime."""
+    zero, steps, one = (g.const(np.float32(v)) for v in (0, 255, 1))
+    least, most = (reduced(g, name, x) for name in ("ReduceMin", "ReduceMax"))
+    least, most = g(e.MINIMUM, least, zero), g(e.MAXIMUM, most, zero)
+    step = g(e.DIV, g(e.SUB, most, least, act=0), steps, act=0)
+    scale = g.scalar(g(host.WHERE, g(e.EQUAL, most, least), one, step))
+    offset = g.scalar(g(e.DIV, g(e.SUB, zero, least, act=0), scale, act=0))
+    point = QuantizeLinear(g, offset, one)
+    return [QuantizeLinear(g, x, scale, point), scale, point]
+
+
+def reduced(g: Op, name: str, x: Value) -> Value:
+    """All of x as one element."""
+    found: Value = g.call(name, x, keepdims=0)[0] if g.rank(x) else x
+    return found
+
+
+def scaled(g: Op, x: Value, scale: Value, zero: Value | None, axis: int) -> Value:
+    """DequantizeLinear; a scale of several axes, which it does not take, is multiplied with afterwards."""
+    if g.rank(scale) <= 1 and (zero is None or g.rank(zero) <= 1):
+        found: Value = g.call("DequantizeLinear", x, scale, zero, axis=axis)[0]
+        return found
+    one = g.const(np.ones((), scale.type.dtype), scale.type)
+    codes = g.call("DequantizeLinear", x, one)[0]
+    if zero is not None:
+        codes = g.elementwise(e.SUB, codes, g.call("DequantizeLinear", zero, one)[0], act=0)
+    return g.elementwise(e.MUL, codes, scale, act=0)
+
+
+@imports()
+def QLinearMatMul(g: Op, a: Value, a_scale: Value, a_zero: Value, b: Value, b_scale: Value, b_zero: Value,
+                  y_scale: Value, y_zero: Value) -> Value:
+    """A scale of one axis is that of the rows of a, of the columns of b."""
+    x = scaled(g, a, a_scale, a_zero, axis=max(g.rank(a) - 2, 0))
+    w = scaled(g, b, b_scale, b_zero, axis=g.rank(b) - 1)
+    y = g.call("MatMul", x, w)[0]
+    found: Value = g.call("QuantizeLinear", y, y_scale, y_zero, axis=max(g.rank(y) - 2, 0))[0]
+    return found
+
+
+def convolution(g: Op, auto_pad: str, dilations: tuple[int, ...], group: int, kernel_shape: tuple[int, ...],
+                pads: tuple[int, ...], strides: tuple[int, ...]) -> dict[str, Any]:
+    """The attributes of a Conv, those that are left out not among them."""
+    given = {"dilations": dilations, "kernel_shape": kernel_shape, "pads": pads, "strides": strides}
+    return {"auto_pad": auto_pad, "group": group} | {n: v for n, v in given.items() if v}
+
+
+@imports()
+def QLinearConv(g: Op, x: Value, x_scale: Value, x_zero: Value, w: Value, w_scale: Value, w_zero: Value,
+                y_scale: Value, y_zero: Value, b: Value | None = None, *, auto_pad: str = "NOTSET",
+                dilations: tuple[int, ...] = (), group: int = 1, kernel_shape: tuple[int, ...] = (),
+                pads: tuple[int, ...] = (), strides: tuple[int, ...] = ()) -> Value:
+    image = g.call("DequantizeLinear", x, x_scale, x_zero)[0]
+    filters = g.call("DequantizeLinear", w, w_scale, w_zero, axis=0)[0]
+    if b is not None:
+        b = g.call("DequantizeLinear", b, products(g, x_scale, w_scale), axis=0)[0]
+    y = g.call("Conv", image, filters, b, **convolution(g, auto_pad, dilations, group, kernel_shape, pads, strides))[0]
+    found: Value = g.call("QuantizeLinear", y, y_scale, y_zero)[0]
+    return found
+
+
+def products(g: Op, x: Value, w: Value) -> Value:
+    """The scales of products, in float32."""
+    one, other = g.known(x), g.known(w)
+    if one is None or other is None:
+        return g.elementwise(e.MUL, x, w, act=0)
+    return g.const(np.asarray(one * other, one.dtype))
+
+
+@imports()
+def MatMulInteger(g: Op, a: Value, b: Value, a_zero: Value | None = None, b_zero: Value | None = None) -> Value:
+    """In floats where all sums are exact, else in 32 bits on the host."""
+    if reach(g, a, a_zero) * sums(g, b, b_zero, -2) < EXACT:
+        x, y = centred(g, a, a_zero, g.rank(a) - 2), centred(g, b, b_zero, g.rank(b) - 1)
+        return g.cast(g.call("MatMul", x, y)[0], I32)
+    zero = column(g, a_zero)
+    x = g.reshape(a, (1, *g.shape(a))) if g.rank(a) == 1 else a
+    y = g.reshape(b, (*g.shape(b), 1)) if g.rank(b) == 1 else b
+    found = g(grids.MATMUL_INTEGER, x, y, zero, b_zero)
+    batch, rows, columns = found.shape[:-2], found.shape[-2:-1][:g.rank(a) > 1], found.shape[-1:][:g.rank(b) > 1]
+    return g.reshape(found, (*batch, *rows, *columns))
+
+
+def column(g: Op, zero: Value | None) -> Value | None:
+    """A zero point for each row, as a column."""
+    return zero if zero is None or g.rank(zero) != 1 or zero.shape == (1,) else g.reshape(zero, (*zero.shape, 1))
+
+
+def centred(g: Op, x: Value, zero: Value | None, axis: int) -> Value:
+    """Codes less their zero point, as floats."""
+    return scaled(g, x, g.const(np.float32(1)), zero, max(axis, 0))
+
+
+def reach(g: Op, x: Value, zero: Value | None) -> int:
+    """The largest difference of a code and the zero point."""
+    info, found = np.iinfo(x.type.dtype), np.zeros((), np.int64) if zero is None else g.known(zero)
+    points = (int(info.min), int(info.max)) if found is None else (int(found.min()), int(found.max()))
+    return max(int(info.max) - points[0], points[1] - int(info.min))
+
+
+def sums(g: Op, w: Value, zero: Value | None, axes: int | tuple[int, ...]) -> int:
+    """The largest sum along axes of the differences of codes and the zero point; `EXACT` where it is open."""
+    codes, points = g.known(w), np.zeros((), np.int64) if zero is None else g.known(zero)
+    if codes is not None and points is not None:
+        if points.ndim == 1 and isinstance(axes, tuple):
+            points = points.reshape(-1, *(1,) * len(axes))
+        axis = -1 if isinstance(axes, int) and codes.ndim == 1 else axes
+        return int(np.abs(codes.astype(np.int64) - points.astype(np.int64)).sum(axis).max(initial=0))
+    sizes = g.shape(w)[1:] if isinstance(axes, tuple) else g.shape(w)[-2:-1] or g.shape(w)
+    return product(sizes) * reach(g, w, zero) if all(map(known, sizes)) else EXACT
+
+
+@imports()
+def ConvInteger(g: Op, x: Value, w: Value, x_zero: Value | None = None, w_zero: Value | None = None, *,
+                auto_pad: str = "NOTSET", dilations: tuple[int, ...] = (), group: int = 1,
+                kernel_shape: tuple[int, ...] = (), pads: tuple[int, ...] = (), strides: tuple[int, ...] = ()) -> Value:
+    """In floats where all sums are exact, else in 32 bits on the host. A border is the zero point."""
+    axes = g.rank(x) - 2
+    if x.type not in BYTES or w.type not in BYTES or axes < 1:
+        raise FormatError("takes images of bytes")
+    if reach(g, x, x_zero) * sums(g, w, w_zero, tuple(range(1, axes + 2))) < EXACT:
+        image, filters = centred(g, x, x_zero, 0), centred(g, w, w_zero, 0)
+        named = convolution(g, auto_pad, dilations, group, kernel_shape, pads, strides)
+        return g.cast(g.call("Conv", image, filters, **named)[0], I32)
+    one = (1,) * axes
+    ends = padded(g, auto_pad, x.shape[2:], w.shape[2:], strides or one, dilations or one, pads or 2 * (0, ) * axes)
+    return g(grids.CONV_INTEGER, x, w, x_zero, w_zero, ends, strides or one, dilations or one, groups=group)
+
+
+def padded(g: Op, auto_pad: str, sizes: tuple[int, ...], reach: tuple[int, ...], strides: tuple[int, ...],
+           dilations: tuple[int, ...], pads: tuple[int, ...]) -> tuple[int, ...]:
+    """The pads in numbers, heads first."""
+    if auto_pad in ("NOTSET", ""):
+        return pads
+    if auto_pad == "VALID":
+        return (0,) * 2 * len(sizes)
+    if not all(map(known, sizes)):
+        g.unsupported(f"has the padding {auto_pad} over open sizes", "give the input sizes")
+    spans = [(-(-n // s) - 1) * s + (k - 1) * d + 1 - n
+             for n, k, s, d in zip(sizes, reach, strides, dilations, strict=True)]
+    small, large = ([max(t, 0) // 2 for t in spans], [-(-max(t, 0) // 2) for t in spans])
+    return (*small, *large) if auto_pad == "SAME_UPPER" else (*large, *small)
+
+
