@@ -21,7 +21,7 @@ INDEX = 4
 
 
 def constant(proto: Any, folder: Folder) -> Value:
-    """An initializer, sparse or not, as a constant of the rank it has in the file, 0 included.
+    """An initializer, sparse or not, as a constant; a rank of 0 becomes [1].
 
     Raises `FormatError`, `Unsupported` naming the tensor.
     """

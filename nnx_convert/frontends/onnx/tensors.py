@@ -64,7 +64,7 @@ def kind_of(code: int) -> Kind:
 
 
 def dense_constant(proto: Any, folder: Folder) -> Value:
-    """A TensorProto as a constant of the rank it has in the file, 0 included.
+    """A TensorProto as a constant; a rank of 0 becomes [1].
 
     Raises `FormatError`, `Unsupported` naming the tensor.
     """
@@ -73,7 +73,8 @@ def dense_constant(proto: Any, folder: Folder) -> Value:
 
 
 def dense(name: str, kind: Type, data: Array) -> Value:
-    """A constant of these elements."""
+    """A constant of these elements; a rank of 0 becomes [1]."""
+    data = data.reshape(data.shape or (1,))
     return Value(name, Tensor(kind, data.shape, grid(kind), data))
 
 
