@@ -3,4 +3,4 @@ from __future__ import annotations
 
 from shared import SHARED
 
-collect_ignore = [] if SHARED else ["test_cases.py", "test_sparse.py", "test_zoo.py"]
+collect_ignore = [] if SHARED else ["test_cases.py", "test_sparse.py", "test_zoo.py", "test_onnx_models.py"]
