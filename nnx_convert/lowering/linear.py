@@ -1,0 +1,45 @@
+"""LINEAR as FULLY_CONNECTED, which flattens its rows by itself."""
+from __future__ import annotations
+
+from ..graph import Node, Value
+from ..ops import conv, shape
+from ..ops.linear import LINEAR
+from ..types import ChannelQuant, Shape, Tensor, known, product
+from .axes import alike
+from .expand import EXPAND
+from .rewrite import Refusal, Result, Rewriter
+
+#: The ranks of rows that FULLY_CONNECTED takes.
+RANKS = range(2, 5)
+
+
+@EXPAND.on(LINEAR)
+def dense(g: Rewriter, node: Node) -> Result:
+    """The axes of the weights as two, the rows as they are where FULLY_CONNECTED takes them."""
+    x, w, b, out = node.args["x"], node.args["w"], node.args["b"], node.outputs[0]
+    if x.type not in conv.FULLY_CONNECTED.types:
+        return Refusal(f"FULLY_CONNECTED takes no {x.type.name}")
+    lead = x.shape[:len(x.shape) - node.args["flat"]]
+    units, depth = product(b.shape), product(w.shape[len(b.shape):])
+    if not known(units) or not known(depth) or not depth:
+        return Refusal("the weights have an open size, or none")
+    per_channel = isinstance(w.tensor.quant, ChannelQuant)       # which is a convolution later, of rank 2
+    rows = x if len(x.shape) in RANKS and lead and not per_channel else reshaped(g, x, (open_product(lead), depth))
+    y = g(conv.FULLY_CONNECTED, rows, reshaped(g, w, (units, depth)), reshaped(g, b, (units,)), act=node.args["act"],
+          out=Tensor(out.type, None, out.tensor.quant))
+    return y if len(lead) == len(b.shape) == 1 else reshaped(g, y, out.shape)
+
+
+def open_product(sizes: Shape) -> int:
+    """The product of sizes; -1, RESHAPE's word for what is left over, where one is open."""
+    return product(sizes) if all(map(known, sizes)) else -1
+
+
+def reshaped(g: Rewriter, v: Value, dims: Shape) -> Value:
+    """A value in another shape of which one size at most is open; raises `OpError` where more are."""
+    if alike(v.shape, dims):
+        return v
+    if v.tensor.data is not None and all(map(known, dims)):
+        return g.build.const(v.array.reshape(dims), v.type, v.tensor, v.name)
+    return g(shape.RESHAPE, v, tuple(n if known(n) else -1 for n in dims),
+             out=Tensor(v.type, tuple(dims), v.tensor.quant))
