@@ -1,0 +1,86 @@
+"""Images read at places between their cells: which cells count and how much, and what stands for those outside."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import numpy as np
+
+from ..types import Array
+
+#: Along an axis: the cells that count for each place, and how much each.
+Along = list[tuple[Array, Array]]
+#: Farther than any cell of an image; what is no number is there, too.
+FAR = float(1 << 30)
+
+
+def whole(x: Array) -> Array:
+    """Real cells as integers, rounded down; those far away, and what is no number, at places far outside."""
+    return np.clip(np.where(np.isnan(x), -FAR, np.floor(x)), -FAR, FAR).astype(np.int64)
+
+
+def nearest(at: Array) -> Along:
+    """The nearest cell, that of the even number of two."""
+    return [(whole(np.rint(at)), np.ones((), at.dtype))]
+
+
+def corners(at: Array) -> Along:
+    """The cells on either side, by distance."""
+    low = whole(at)
+    share = at - low
+    return [(low, 1 - share), (low + 1, share)]
+
+
+def cubic(at: Array, a: float = -0.75) -> Along:
+    """Four cells, by cubic convolution (Keys)."""
+    low = whole(at)
+    return [(low + i, keys(at - low - i, a)) for i in range(-1, 3)]
+
+
+def keys(x: Array, a: float) -> Array:
+    """The kernel of cubic convolution at distances x."""
+    x = np.abs(x)
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, np.zeros((), x.dtype)))
+
+
+def reflected(x: Array, low: float, high: float) -> Array:
+    """Places mirrored at the ends of a range until they are inside."""
+    span = high - low
+    if span <= 0:
+        return np.full_like(x, low)
+    distance = np.where(x < low, low - x, np.where(x > high, x - high, 0))
+    count = np.trunc(distance / x.dtype.type(span))
+    rest = distance - count * x.dtype.type(span)
+    back, even = x < low, count % 2 == 0
+    inner = np.where(back == even, low + rest, high - rest)
+    return np.where((x < low) | (x > high), inner, x)
+
+
+def placed(outside: str, size: int, align: bool) -> Callable[[Array], tuple[Array, Array | None]]:
+    """Cells, some of them outside an axis, as cells inside, and which of them count (None: all)."""
+    if outside == "zeros":
+        return lambda i: (np.clip(i, 0, size - 1), (i >= 0) & (i < size))
+    if outside == "border":
+        return lambda i: (np.clip(i, 0, size - 1), None)
+    low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
+    return lambda i: (np.clip(np.trunc(reflected(i.astype(np.float64), low, high)), 0, size - 1).astype(np.int64), None)
+
+
+def weighted(x: Array, along: Sequence[Along], outside: str, align: bool) -> Array:
+    """x [n, c, *sizes] at places [n, *out] along each axis: [n, c, *out]."""
+    places = [placed(outside, size, align) for size in x.shape[2:]]
+    inside = [[(*place(i), w) for i, w in axis] for place, axis in zip(places, along, strict=True)]
+    image = np.arange(len(x)).reshape(-1, *(1,) * (np.ndim(along[0][0][0]) - 1))
+    total: Array | None = None
+    for chosen in product(*inside):
+        part = np.moveaxis(x[(image, slice(None), *(i for i, _, _ in chosen))], -1, 1)
+        for _, there, w in chosen:
+            if there is not None:
+                part = np.where(there[:, None], part, np.zeros((), x.dtype))
+            if w.ndim:
+                part = part * w[:, None]
+        total = part if total is None else total + part
+    assert total is not None
+    return total
