@@ -1,8 +1,8 @@
-"""`python -m benchmarks.latency [NAME...] [--threads 2] [--runs N]`: runs beside LiteRT with XNNPACK.
+"""`python -m benchmarks.latency [NAME...] [--threads 2] [--runs N]`: runs beside the engine of the model's format.
 
-Both engines run in turn in one process after a warm-up, so that they meet the same machine; the ratios are of
-medians and of minima. Settings that hold OpenBLAS back (OPENBLAS_CORETYPE, OPENBLAS_L2_SIZE) are dropped
-before NumPy is loaded. Ends with 1 where a bound is broken.
+That is LiteRT with XNNPACK for TFLite models, ONNX Runtime for ONNX models. Both engines run in turn in one process
+after a warm-up, so that they meet the same machine; the ratios are of medians and of minima. Settings that hold
+OpenBLAS back (OPENBLAS_CORETYPE, OPENBLAS_L2_SIZE) are dropped before NumPy is loaded. Ends with 1 where a bound is broken.
 """
 from __future__ import annotations
 
@@ -20,38 +20,43 @@ from . import suite
 
 HELD_BACK = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 WARM_UP = 2
+#: The package of the engine that a format's models are timed beside.
+PEERS = {".tflite": "ai_edge_litert", ".onnx": "onnxruntime"}
 Run = Callable[[], Any]
 
 
 def main(words: Sequence[str]) -> int:
     """Print the table; 0 where every bound is kept."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.latency", description="Latency beside LiteRT/XNNPACK.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.latency", description="Latency beside LiteRT and ONNX Runtime.")
     parser.add_argument("names", nargs="*", help="models (all by default)")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--runs", type=int, default=20)
     given = parser.parse_args(words)
     if any(os.environ.pop(name, None) is not None for name in HELD_BACK):
         os.execv(sys.executable, [sys.executable, "-m", "benchmarks.latency", *words])
-    there = importlib.util.find_spec("ai_edge_litert") is not None
-    for line in filter(None, (suite.absent(), "" if there else
-                              "ai-edge-litert is not installed (extra [bench]): times of nnx_convert only")):
+    missing = [f"{package} is not installed (extra [bench]): its models are timed without it"
+               for package in PEERS.values() if importlib.util.find_spec(package) is None]
+    for line in filter(None, (suite.absent(), *missing)):
         print(line)
     try:
-        files = suite.found(tuple(suite.LATENCY), tuple(given.names))
+        files = suite.found((*suite.LATENCY, *suite.ONNX_LATENCY), tuple(given.names))
     except KeyError as error:
         print(f"there is no model {error}", file=sys.stderr)
         return 2
-    print(f"{'model':38} {'ours ms':>9} {'LiteRT ms':>9} {'ratio':>7} {'of min':>7}")
-    kept = [measure(name, path, given.threads, given.runs, there) for name, path in files.items()]
+    print(f"{'model':38} {'ours ms':>9} {'peer ms':>9} {'ratio':>7} {'of min':>7}")
+    kept = [measure(name, path, given.threads, given.runs) for name, path in files.items()]
     return 0 if all(kept) else 1
 
 
-def measure(name: str, path: Path, threads: int, runs: int, there: bool) -> bool:
+def measure(name: str, path: Path, threads: int, runs: int) -> bool:
     """Time one model and print its row; whether its bound is kept."""
+    there = importlib.util.find_spec(PEERS[path.suffix]) is not None
+    theirs = {".tflite": litert, ".onnx": onnxruntime}[path.suffix]
     inputs = random_inputs(path)
     engines = [ours(path, threads, inputs), *([theirs(path, threads, inputs)] if there else [])]
     times = interleaved(engines, runs)
-    bound = suite.LATENCY.get(name) if there else None
+    bound = (suite.LATENCY | suite.ONNX_LATENCY).get(name) if there else None
     columns = [f"{name:38} {median(times[0]):9.2f}"]
     ratio = 0.0
     if there:
@@ -92,7 +97,7 @@ def ours(path: Path, threads: int, inputs: list[Any]) -> Run:
     return lambda: compiled.run(inputs)
 
 
-def theirs(path: Path, threads: int, inputs: list[Any]) -> Run:
+def litert(path: Path, threads: int, inputs: list[Any]) -> Run:
     """A run of LiteRT with its default delegate, setting inputs and fetching outputs as ours does."""
     from ai_edge_litert.interpreter import Interpreter
     lite = Interpreter(model_path=str(path), num_threads=threads)
@@ -105,6 +110,16 @@ def theirs(path: Path, threads: int, inputs: list[Any]) -> Run:
         lite.invoke()
         return [lite.get_tensor(index) for index in outs]
     return run
+
+
+def onnxruntime(path: Path, threads: int, inputs: list[Any]) -> Run:
+    """A run of ONNX Runtime on the processor, as it comes."""
+    import onnxruntime as ort
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    given = {i.name: a for i, a in zip(session.get_inputs(), inputs, strict=True)}
+    return lambda: session.run(None, given)
 
 
 if __name__ == "__main__":

@@ -36,10 +36,10 @@ def main(words: Sequence[str]) -> int:
     runs = parser.parse_args(words).runs
     if line := suite.absent():
         print(line)
-    files = suite.found((suite.CONVERTED,))
+    files = suite.found(tuple(suite.CONVERT))
     with tempfile.TemporaryDirectory() as folder:
         jobs: dict[str, tuple[list[str], float | None]] = {"--help": (["--help"], suite.HELP)}
-        jobs |= {n: ([str(p), "-o", str(Path(folder) / "out.nnx")], suite.CONVERT if n == suite.CONVERTED else None)
+        jobs |= {n: ([str(p), "-o", str(Path(folder) / "out.nnx")], suite.CONVERT.get(n))
                  for n, p in files.items()}
         kept = []
         for name, (job, bound) in jobs.items():

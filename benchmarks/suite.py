@@ -14,18 +14,24 @@ LATENCY: dict[str, float | None] = {
     "palm_detection_lite_fp16": None, "pose_landmark_lite_fp16": None, "blazeface_short_range_fp16": None,
     "face_detection_full_range_sparse": None, "mobilenet_v1_0.25_128_uint8": None, "resnet8_cifar_fp32": None,
     "resnet8_cifar_int8": None, "kws_dscnn_int8": None, "vww_96_int8": None}
+#: ONNX models, timed beside ONNX Runtime (None: no bound).
+ONNX_LATENCY: dict[str, float | None] = dict.fromkeys((
+    "yolox_nano", "ppocrv4_det", "ppocr_v2_cls", "light_squeezenet", "light_resnet50", "light_shufflenet",
+    "super_resolution", "micro_kws_qdq_int8", "magika_v3_3", "silero_vad_v6_if"))
 #: Models whose memory is bounded: all that the first release promises to run.
 MEMORY = ("hello_world_fp32", *LATENCY, "micro_speech_int8", "person_detect_int8")
 #: A run may take its weights, so many arenas and so many bytes.
 ARENAS, SPARE = 2, 60 << 20
 #: Seconds from the shell.
-HELP, CONVERT = 0.25, 0.6
-CONVERTED = "mobilenet_v2_1.0_224_int8_perchannel"
+HELP = 0.25
+CONVERT = {"mobilenet_v2_1.0_224_int8_perchannel": 0.6, "magika_v3_3": 1.0, "yolox_nano": 2.0, "ppocrv4_det": 2.0,
+           "silero_vad_v6_if": 2.0}
 
 
 def small() -> dict[str, Path]:
     """The models that come with the package."""
-    return {p.stem: p for p in sorted((ROOT / "models").glob("*.tflite"))}
+    return {p.stem: p for p in sorted((ROOT / "models").glob("*.tflite"))} | {
+        f"{p.stem} (ONNX)": p for p in sorted((ROOT / "models").glob("*.onnx"))}
 
 
 def found(names: tuple[str, ...], wanted: tuple[str, ...] = ()) -> dict[str, Path]:
@@ -33,7 +39,7 @@ def found(names: tuple[str, ...], wanted: tuple[str, ...] = ()) -> dict[str, Pat
 
     Raises `KeyError` naming a wanted model that is not there.
     """
-    zoo = {n: ZOO / n / "model.tflite" for n in names if (ZOO / n / "model.tflite").is_file()} if ZOO else {}
+    zoo = {n: p for n in names for p in sorted((ZOO / n).glob("model.*"))} if ZOO else {}
     files = small() | zoo
     return {n: files[n] for n in wanted} if wanted else files
 
