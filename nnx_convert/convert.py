@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import mmap
 import operator
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from . import artifact
 from .errors import FormatError, NnxError, StrictError, UsageError
@@ -19,26 +20,35 @@ if TYPE_CHECKING:
     from .lowering.rewrite import Event
     from .runtime.compiled import CompiledModel
 
-Source = str | Path | bytes | bytearray | memoryview
+
+class Readable(Protocol):
+    """A file opened in binary mode, or what reads like one."""
+
+    def read(self) -> bytes:
+        """All the bytes that are left."""
+
+
+Source = str | Path | bytes | bytearray | memoryview | Readable
 Data = bytes | mmap.mmap
 #: Called with the name of the stage that begins.
 Progress = Callable[[str], None]
 
 
 def convert(source: Source, target: Target = Target(), *, shapes: Mapping[str, Shape] | None = None,  # noqa: B008
-            strict: bool = False, progress: Progress | None = None, signature: str | None = None) -> Model:
-    """A TFLite or an ONNX model (a path, or the bytes) as an NNAPI model for a target.
+            strict: bool = False, progress: Progress | None = None, signature: str | None = None,
+            folder: str | Path | None = None) -> Model:
+    """A TFLite or an ONNX model (a path, a file object or the bytes) as an NNAPI model for a target.
 
-    The format is recognised by content. `shapes` gives input sizes by name where the file leaves them open or
-    the caller wants others. `strict` refuses (`StrictError`) what the target does not take, where it would run
-    as a host operation. `signature` names the entry point to convert where that is not the main graph; each has
-    variables of its own then. Raises `FormatError` on a broken file, `Unsupported` on what has no counterpart.
+    The format is recognised by content. `folder`: where the external data of a model given as bytes are. `shapes`
+    gives input sizes by name where the file leaves them open or the caller wants others. `strict` refuses
+    (`StrictError`) what the target does not take, where it would run as a host operation. `signature` names the entry
+    point to convert where that is not the main graph; each has variables of its own then. Raises `FormatError` on a broken file, `Unsupported` on what has no counterpart.
     """
     said = progress or (lambda stage: None)
     said("reading")
     data, name = read(source)
     try:
-        return _compiled(data, target, sizes(shapes), strict, said, signature, folder_of(source))
+        return _compiled(data, target, sizes(shapes), strict, said, signature, folder_of(source, folder))
     except NnxError as error:
         raise error.at(name) from error
 
@@ -69,9 +79,14 @@ def _compiled(data: Data, target: Target, shapes: Mapping[str, Shape], strict: b
 
 
 def read(source: Source) -> tuple[Data, str]:
-    """The bytes of a model and what to call it. Raises `FormatError` where the file cannot be read."""
+    """The bytes of a model and what to call it.
+
+    Raises `FormatError` where the file cannot be read, `UsageError` on what is neither path, bytes nor binary file.
+    """
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), "model"
+    if not isinstance(source, str | Path):
+        return _read(source), Path(path_of(source) or "model").name
     path = Path(source)
     try:
         with path.open("rb") as file:
@@ -81,9 +96,35 @@ def read(source: Source) -> tuple[Data, str]:
         raise FormatError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from error
 
 
-def folder_of(source: Source) -> Path | None:
-    """Where a model's external data may be: beside its file."""
-    return Path(source).parent if isinstance(source, str | Path) else None
+def _read(source: Readable) -> bytes:
+    """What a file object holds from where it stands."""
+    try:
+        data = source.read()
+    except AttributeError:
+        data = None
+    except (OSError, ValueError) as error:
+        raise FormatError(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise UsageError(f"a model is a path, bytes or a file opened in binary mode, not {type(source).__name__}")
+    return bytes(data)
+
+
+def path_of(source: Source) -> str | None:
+    """The path of a model; None of bytes, and of a file object whose name is not that of its file."""
+    if isinstance(source, str | Path):
+        return str(source)
+    try:
+        name, handle = getattr(source, "name", None), getattr(source, "fileno", lambda: -1)()
+        named = isinstance(name, str | Path) and os.path.samestat(os.stat(name), os.fstat(handle))
+    except (OSError, ValueError):
+        return None
+    return str(name) if named else None
+
+
+def folder_of(source: Source, folder: str | Path | None = None) -> Path | None:
+    """Where a model's external data may be: in the folder given, else beside its file."""
+    path = path_of(source) if folder is None else None
+    return Path(folder) if folder is not None else Path(path).parent if path is not None else None
 
 
 def kind(data: Data) -> str:
@@ -94,7 +135,7 @@ def kind(data: Data) -> str:
         return "nnx"
     # An ONNX file is a protobuf message without a mark; its first field is the IR version, a small number.
     first = len(data) > 16 and data[0] == 0x08 and 0 < data[1] < 0x40
-    return "onnx" if first and data[2] in b"\x12\x1a\x22\x3a\x42" else ""
+    return "onnx" if first and data[2] in b"\x12\x1a\x22\x28\x32\x3a\x42\x72" else ""
 
 
 def import_graph(data: Data, shapes: Mapping[str, Shape], signature: str | None = None,
@@ -143,12 +184,12 @@ def load(path: str | Path) -> Model:
 
 
 def compile(model: Model | Source, *, threads: int | None = None, shapes: Mapping[str, Shape] | None = None,
-            backend: str = "auto") -> CompiledModel:
-    """A model that runs on this machine, from a Model, a source file or a .nnx file.
+            backend: str = "auto", folder: str | Path | None = None) -> CompiledModel:
+    """A model that runs on this machine, from a Model, a source file or a .nnx file (by path, file object or bytes).
 
     `threads`: how many matrix products use; by default all cores where a product is large, else one. `shapes`
-    compiles for these input sizes now, not at the first run. `backend`: "auto" or "numpy". Raises `FormatError` and
-    `Unsupported` as `convert` does, `UsageError` on shapes or options that make no sense.
+    compiles for these input sizes now, not at the first run. `backend`: "auto" or "numpy". `folder`: as for `convert`.
+    Raises `FormatError` and `Unsupported` as `convert` does, `UsageError` on shapes or options that make no sense.
     """
     from .runtime.compiled import CompiledModel
     name = ""
@@ -157,7 +198,7 @@ def compile(model: Model | Source, *, threads: int | None = None, shapes: Mappin
         if not isinstance(model, Model):
             data, name = read(model)
             model = artifact.from_bytes(data) if kind(data) == "nnx" else \
-                _compiled(data, Target(), wanted, False, lambda stage: None, folder=folder_of(model))
+                _compiled(data, Target(), wanted, False, lambda stage: None, folder=folder_of(model, folder))
         compiled = CompiledModel(model, threads=threads, backend=backend)
         if wanted:
             compiled.prepare(wanted)
