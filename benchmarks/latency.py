@@ -2,7 +2,8 @@
 
 That is LiteRT with XNNPACK for TFLite models, ONNX Runtime for ONNX models. Both engines run in turn in one process
 after a warm-up, so that they meet the same machine; the ratios are of medians and of minima. Settings that hold
-OpenBLAS back (OPENBLAS_CORETYPE, OPENBLAS_L2_SIZE) are dropped before NumPy is loaded. Ends with 1 where a bound is broken.
+OpenBLAS back (OPENBLAS_CORETYPE, OPENBLAS_L2_SIZE) are dropped before NumPy is loaded. Ends with 1
+where a bound is broken.
 """
 from __future__ import annotations
 

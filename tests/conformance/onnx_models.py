@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from recorded import files, runs  # noqa: E402
-from shared import SHARED  # noqa: E402
+from recorded import files, runs
+from shared import SHARED
 
 Array = np.ndarray[Any, Any]
 #: Whose outputs count, best first: what the file's own makers recorded, the unoptimised runtime, the default one.
@@ -113,11 +113,11 @@ def main(words: list[str]) -> None:
                 got = compiled.run(given(compiled.inputs, r.inputs))
                 worst = max(worst, *(apart(got[i], want) for i, want in r.outputs.items()))
             ops = [o.op.name for o in model.operations]
-            host = sorted({n for n in ops if n.startswith("host.")} | {o.op.name for o in model.operations if o.op.host})
+            host = sorted({o.op.name for o in model.operations if o.op.host})
             good += worst < 1e-4
             print(f"{name:36} {worst:8.1e}  {took:5.2f} s  {len(ops):4} ops, {ops.count('TRANSPOSE')} TRANSPOSE, "
                   f"host {sum(o.op.host for o in model.operations)} {' '.join(host)[:90]}", flush=True)
-        except Exception as error:  # noqa: BLE001  (one line for each)
+        except Exception as error:
             print(f"{name:36} {type(error).__name__}: {' '.join(str(error).split())[:170]}", flush=True)
     print(f"{good} of {len(chosen)} within 1e-4")
 
