@@ -42,7 +42,8 @@ def convert(source: Source, target: Target = Target(), *, shapes: Mapping[str, S
     The format is recognised by content. `folder`: where the external data of a model given as bytes are. `shapes`
     gives input sizes by name where the file leaves them open or the caller wants others. `strict` refuses
     (`StrictError`) what the target does not take, where it would run as a host operation. `signature` names the entry
-    point to convert where that is not the main graph; each has variables of its own then. Raises `FormatError` on a broken file, `Unsupported` on what has no counterpart.
+    point to convert where that is not the main graph; each has variables of its own then. Raises `FormatError` on a
+    broken file, `Unsupported` on what has no counterpart.
     """
     said = progress or (lambda stage: None)
     said("reading")

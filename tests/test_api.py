@@ -61,8 +61,8 @@ def test_an_import_costs_little(module: str) -> None:
 
 
 SIGNATURES = {
-    "convert": "(source, target, *, shapes, strict, progress, signature)",
-    "compile": "(model, *, threads, shapes, backend)",
+    "convert": "(source, target, *, shapes, strict, progress, signature, folder)",
+    "compile": "(model, *, threads, shapes, backend, folder)",
     "load": "(path)",
 }
 
