@@ -160,3 +160,9 @@ def DETERMINANT(x: T) -> T:
 def EINSUM(*xs: T, equation: Ints1) -> T:
     """Products summed as an equation says, as "ij,jk>ik", given in the codes of its characters; "." is an ellipsis."""
     return xs[0].free(summed(equation, xs) or (1,))
+
+
+@host(60645, ALL, BROADCASTS)
+def INTEGER_POWER(x: T, y: T) -> T:
+    """x ** y of integers, rounded toward zero; 0 to a negative power is 0."""
+    return both(x, y)

@@ -105,3 +105,12 @@ def EINSUM(site: Site, xs: tuple[Tensor, ...], equation: Tensor) -> Run:
         given = [v.astype(wide, copy=False).reshape(s) for v, s in zip(xs, shapes, strict=True)]
         np.copyto(out, np.einsum(spelt, *given, optimize=True).reshape(out.shape), casting="unsafe")
     return run
+
+
+@kernel(f.INTEGER_POWER)
+def INTEGER_POWER(site: Site, x: Tensor, y: Tensor) -> Run:
+    """By squaring, wrapping around; to a negative power only 1 and -1 are not 0."""
+    def step(out: Array, x: Array, y: Array) -> None:
+        odd = np.where(np.abs(x) == 1, np.where(y % 2 == 0, np.abs(x), x), 0)
+        np.copyto(out, np.where(y < 0, odd, np.power(x, np.maximum(y, 0))), casting="unsafe")
+    return in_pieces(site, (x, y), step)

@@ -50,6 +50,9 @@ CASES: list[tuple[OpDef, tuple[Any, Type], dict[str, Any], Any]] = [
     (f.SHIFT, ([1, 5, 3], U32), {"y": ([31, 1, 0], U32), "left": True}, [2**31, 10, 3]),
     (f.SHIFT, ([2**63, 16, 4], U64), {"y": ([63, 2, 64], U64), "left": False}, [1, 4, 0]),
     (f.SHIFT, ([-16, 17], I16), {"y": ([2, 16], I16), "left": False}, [-4, 0]),
+    (f.INTEGER_POWER, ([2, -2, 0, -1, 3, 1, 0], I64), {"y": ([10, 3, 0, -3, -1, -5, -1], I64)},
+     [1024, -8, 1, -1, 0, 1, 0]),
+    (f.INTEGER_POWER, ([[2], [3]], U32), {"y": ([31, 2], U32)}, [[2**31, 4], [3**31 % 2**32, 9]]),
     (f.DETERMINANT, (MATRICES, F32), {}, [2, 0]), (f.DETERMINANT, (MATRICES[0], F64), {}, [2]),
     (f.DETERMINANT, (MATRICES[0], F16), {}, [2])]
 
