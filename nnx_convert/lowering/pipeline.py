@@ -8,7 +8,7 @@ from ..graph import Evaluate, Build, Graph, Value
 from ..ops.shape import RESHAPE, SLICE, TRANSPOSE
 from ..target import Target
 from ..types import known
-from . import compose, functions, quantized, recurrent, sums  # noqa: F401  (they register their rules)
+from . import compose, functions, indexing, quantized, recurrent, sums  # noqa: F401  (they register their rules)
 from .densify import densifying
 from .expand import EXPAND
 from .fold import folding

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from compose_cases import COMPOSED, COMPOSED_HOSTED
 from function_cases import FUNCTIONS, FUNCTIONS_HOSTED
+from indexing_cases import INDEXED, INDEXED_HOSTED
 from narrow_cases import NARROWED, NARROWED_HOSTED
 from rule_cases import CASES as PLAIN
 from rule_cases import TARGETS, graph_of, numbers
@@ -47,8 +48,8 @@ HOSTED = {name: where for where, names in {
     (0, 1, 2, 3, 6): """
         reshape_int_ones
     """,
-}.items() for name in names.split()} | COMPOSED_HOSTED | NARROWED_HOSTED | FUNCTIONS_HOSTED
-CASES = PLAIN | COMPOSED | NARROWED | FUNCTIONS
+}.items() for name in names.split()} | COMPOSED_HOSTED | NARROWED_HOSTED | FUNCTIONS_HOSTED | INDEXED_HOSTED
+CASES = PLAIN | COMPOSED | NARROWED | FUNCTIONS | INDEXED
 
 
 def run(graph: Graph, inputs: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
