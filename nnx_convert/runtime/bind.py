@@ -135,13 +135,19 @@ class Binder:
             return None
         step = self.prepared(number, o, found.args, outs)
         self.env.update(zip(o.outputs, outs, strict=False))
-        data = {i: t.data for i in step.reads if isinstance(t := self.env[i], Tensor) and t.data is not None}
+        data = self.values(step.reads, self.kernel(number, o).hollow)
         if len(data) < len(set(step.reads)) or not lasting:
             return step
         with failing(step.name, step.origin):
             made = execute(step, data, dict(zip(o.outputs, outs, strict=False)))
         self.set(o.outputs, outs, list(made.values()))
         return None
+
+    def values(self, where: Sequence[Slot], hollow: bool) -> dict[Slot, Array]:
+        """The elements of operands, as far as they are known; of a hollow kernel's, any will do."""
+        tensors = {i: t for i in where if isinstance(t := self.env[i], Tensor)}
+        return {i: np.broadcast_to(t.type.dtype.type(), t.shape) if t.data is None else t.data
+                for i, t in tensors.items() if hollow or t.data is not None}
 
     def set(self, where: Sequence[Slot], outs: Sequence[Tensor], arrays: Sequence[Array]) -> None:
         """The outputs of an operation as constants."""

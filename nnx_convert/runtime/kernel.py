@@ -83,6 +83,7 @@ class Kernel:
     inplace: tuple[str, ...] = ()
     view: str = ""                       # the argument whose bytes are the output's; nothing runs then
     compute: Callable[..., Compute] | None = None       # prepares where the sizes of the outputs are open
+    hollow: bool = False                 # the outputs follow from the arguments' shapes, whatever their elements are
 
 
 KERNELS: dict[str, Kernel] = {}
@@ -90,14 +91,16 @@ Prepare = TypeVar("Prepare", bound=Callable[..., Run])
 Sized = TypeVar("Sized", bound=Callable[..., Compute])
 
 
-def kernel(*ops: OpDef, inplace: Sequence[str] = (), view: str = "") -> Callable[[Prepare], Prepare]:
+def kernel(*ops: OpDef, inplace: Sequence[str] = (), view: str = "", hollow: bool = False
+           ) -> Callable[[Prepare], Prepare]:
     """Register the kernel of these operations.
 
     `inplace`: the first output may be written over these arguments element by element. `view`: the output is
-    that argument's bytes in another shape.
+    that argument's bytes in another shape. `hollow`: it looks at the shapes of its arguments only, so that it is
+    computed as soon as these are known.
     """
     def register(prepare: Prepare) -> Prepare:
-        _register(ops, Kernel(prepare, tuple(inplace), view))
+        _register(ops, Kernel(prepare, tuple(inplace), view, hollow=hollow))
         return prepare
     return register
 

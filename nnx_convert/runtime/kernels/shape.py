@@ -257,6 +257,6 @@ def FILL(site: Site, dims: Tensor, value: float, to: int) -> Run:
     return lambda out, dims: out.fill(value)
 
 
-@kernel(s.RANK)
+@kernel(s.RANK, hollow=True)
 def RANK(site: Site, x: Tensor) -> Run:
     return lambda out, x: out.fill(x.ndim)
