@@ -215,7 +215,7 @@ def _rim_op(scope: Scope) -> Op:
 
 def run(scope: Scope, graph: Any) -> list[Given]:
     """Import the nodes of a graph whose inputs are defined; its outputs."""
-    for proto in graph.initializer:
+    for proto in (*graph.initializer, *graph.sparse_initializer):
         value = typed(scope.session, proto)
         scope.define(value.name, value)
     scope.declared = {p.name: p for p in (*graph.value_info, *graph.output)}
