@@ -239,7 +239,7 @@ def BATCH_MATMUL(site: Site, x: Tensor, y: Tensor, adj_x: bool, adj_y: bool) -> 
 
     def run(out: Array, x: Array, y: Array) -> None:
         a, b = matrices(x, y)
-        if x.dtype == out.dtype == f32:
+        if x.dtype == y.dtype == out.dtype != np.float16:
             np.matmul(a, b, out=out)
         else:
             np.copyto(out, np.matmul(a.astype(f32), b.astype(f32)), casting="unsafe")
