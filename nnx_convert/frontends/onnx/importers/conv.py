@@ -63,7 +63,7 @@ def Conv(g: Op, x: Value, w: Value, b: Value | None = None, *, auto_pad: str = "
 def plane(g: Op, x: Value, w: Value, b: Value, s: Sliding, group: int) -> Value:
     """The convolution of an image [n, c, h, w] with filters [out, in / group, kh, kw]."""
     named: dict[str, Any] = {"b": b, "act": 0, "nchw": True, **s.amounts, **s.steps}
-    gaps = {"dw": s.dilations[1], "dh": s.dilations[0]}
+    gaps: dict[str, Any] = {"dw": s.dilations[1], "dh": s.dilations[0]}
     if group > 1 and w.shape[1] == 1:
         laid = g(shape.TRANSPOSE, w, [1, 2, 3, 0])
         return g(conv.DEPTHWISE_CONV_2D, x, laid, mult=w.shape[0] // group, **named, **gaps)
@@ -136,7 +136,8 @@ def denser(g: Op, w: Value, s: Sliding, group: int) -> Value | None:
 
 def scattered(g: Op, x: Value, w: Value, b: Value, s: Sliding) -> Value:
     """The transposed convolution of an image with filters [in, out, kh, kw]."""
-    return g(conv.TRANSPOSE_CONV_2D, x, g(shape.TRANSPOSE, w, [1, 2, 3, 0]), b, act=0, nchw=True, **s.amounts, **s.steps)
+    laid = g(shape.TRANSPOSE, w, [1, 2, 3, 0])
+    return g(conv.TRANSPOSE_CONV_2D, x, laid, b, act=0, nchw=True, **s.amounts, **s.steps)
 
 
 @imports(arithmetic=True)

@@ -1,1 +1,163 @@
-"""Importers of the family pool."""
+"""Pools. What NNAPI's do not count is padding; where ONNX counts it, it is a PAD before."""
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod, sqrt
+from typing import Any
+
+import numpy as np
+
+from ....errors import FormatError
+from ....graph import Value
+from ....ops import elementwise as e, image, pool_nd, reduce as r, shape
+from ....schema import OpDef
+from ....types import F16, F32, Q8, Q8S, Shape, known
+from ..importer import Op
+from ..registry import imports
+from .sliding import Sliding, as_before, as_plane, sized, sliding
+
+FLOATS = (F32, F16)
+
+
+def native(x: Value, s: Sliding, *types: Any) -> bool:
+    """Whether NNAPI has a pool for this type and window."""
+    small = all(a < k for a, k in zip(s.pads, s.kernel * 2, strict=True))
+    return x.type in types and len(s.kernel) <= 2 and max(s.dilations) == 1 and small and min(s.pads) >= 0
+
+
+def ended(s: Sliding, sizes: Shape, ceil: int) -> Sliding | None:
+    """The window with as much padding at the end as those have that `ceil` cuts off; None where that is open."""
+    if not ceil or max(s.strides) == 1:
+        return s
+    if s.scheme or not all(map(known, sizes)):
+        return None
+    axes = zip(sizes, s.kernel, s.strides, s.dilations, s.heads, s.tails, strict=True)
+    counts = [pool_nd.positions(*axis, True) for axis in axes]
+    tails = [max(t, (c - 1) * k + r - n - h) for t, c, k, r, n, h in zip(
+        s.tails, counts, s.strides, s.reach, sizes, s.heads, strict=True)]
+    return s.ended(tuple(tails))
+
+
+def pooled(g: Op, op: OpDef, x: Value, s: Sliding) -> Value:
+    """One of NNAPI's pools over an image, or a row of cells."""
+    p = s.plane
+    return as_before(g, g(op, as_plane(g, x), **p.amounts, **p.steps, kw=p.kernel[1], kh=p.kernel[0], act=0,
+                          nchw=True), x)
+
+
+def padded(g: Op, x: Value, s: Sliding) -> Value:
+    """x with zeros around it that count."""
+    if not s.padded:
+        return x
+    return g(shape.PAD, x, [[0, 0], [0, 0], *map(list, zip(s.heads, s.tails, strict=True))])
+
+
+def bare(s: Sliding) -> Sliding:
+    """The window without padding."""
+    none = (0,) * len(s.kernel)
+    return replace(s, heads=none, tails=none)
+
+
+def over(s: Sliding) -> dict[str, Any]:
+    """The window as pools over any axes take it."""
+    return {"kernel": list(s.kernel), **s.nd}
+
+
+@imports()
+def MaxPool(g: Op, x: Value, *, kernel_shape: tuple[int, ...], auto_pad: str = "NOTSET", ceil_mode: int = 0,
+            dilations: tuple[int, ...] | None = None, pads: tuple[int, ...] | None = None, storage_order: int = 0,
+            strides: tuple[int, ...] | None = None) -> Any:
+    s = sliding(g, x, kernel_shape, strides, dilations, pads, auto_pad)
+    whole = ended(s, x.shape[2:], ceil_mode)
+    if whole is not None and not g.wanted(1) and native(x, whole, *FLOATS, Q8, Q8S):
+        return pooled(g, image.MAX_POOL_2D, x, whole)
+    if s.scheme:
+        g.unsupported("pads by a scheme that follows from open sizes", "give the input sizes")
+    found = g.add(pool_nd.MAX_POOL_ND, x, ceil=bool(ceil_mode), column_major=storage_order == 1, **over(s))
+    return found if g.count > 1 else found[0]
+
+
+@imports(arithmetic=True)
+def AveragePool(g: Op, x: Value, *, kernel_shape: tuple[int, ...], auto_pad: str = "NOTSET", ceil_mode: int = 0,
+                count_include_pad: int = 0, dilations: tuple[int, ...] | None = None,
+                pads: tuple[int, ...] | None = None, strides: tuple[int, ...] | None = None) -> Value:
+    s = sliding(g, x, kernel_shape, strides, dilations, pads, auto_pad)
+    whole, counted = ended(s, x.shape[2:], ceil_mode), bool(count_include_pad) and s.padded
+    if s.scheme and (counted or not native(x, s, *FLOATS)):
+        g.unsupported("pads by a scheme that follows from open sizes", "give the input sizes")
+    if whole is not None and native(x, bare(whole) if counted else whole, *FLOATS):
+        if not counted:
+            return pooled(g, image.AVERAGE_POOL_2D, x, whole)
+        rest = tuple(w - t for w, t in zip(whole.tails, s.tails, strict=True))
+        if native(x, bare(s).ended(rest), *FLOATS):
+            return pooled(g, image.AVERAGE_POOL_2D, padded(g, x, s), bare(s).ended(rest))
+    return g(pool_nd.AVERAGE_POOL_ND, x, ceil=bool(ceil_mode), counted=bool(count_include_pad), **over(s))
+
+
+@imports(arithmetic=True)
+def LpPool(g: Op, x: Value, *, kernel_shape: tuple[int, ...], auto_pad: str = "NOTSET", ceil_mode: int = 0,
+           dilations: tuple[int, ...] | None = None, p: float = 2.0, pads: tuple[int, ...] | None = None,
+           strides: tuple[int, ...] | None = None) -> Value:
+    """NNAPI's is the root of a mean, ONNX's of a sum."""
+    s = sliding(g, x, kernel_shape, strides, dilations, pads, auto_pad)
+    whole = ended(s, x.shape[2:], ceil_mode)
+    if s.scheme:
+        g.unsupported("pads by a scheme that follows from open sizes", "give the input sizes")
+    if whole is None or p not in (1, 2) or not native(x, bare(whole), *FLOATS):
+        return g(pool_nd.LP_POOL_ND, x, ceil=bool(ceil_mode), p=float(p), **over(s))
+    cells = prod(whole.kernel)
+    found = padded(g, x if p == 2 else g(e.ABS, x), whole)
+    made = pooled(g, image.L2_POOL_2D if p == 2 else image.AVERAGE_POOL_2D, found, bare(whole))
+    return times(g, made, sqrt(cells) if p == 2 else cells)
+
+
+def times(g: Op, x: Value, factor: float) -> Value:
+    """x times a number."""
+    return g(e.MUL, x, g.const(np.full((1,) * len(x.shape), factor, x.type.dtype), x.type), act=0)
+
+
+def spatial(g: Op, x: Value) -> list[int]:
+    """The axes behind the channels; raises `FormatError` where there are none."""
+    if g.rank(x) < 3:
+        raise FormatError(f"a tensor of rank {g.rank(x)} has no axes to pool over")
+    return list(range(2, g.rank(x)))
+
+
+@imports(arithmetic=True)
+def GlobalAveragePool(g: Op, x: Value) -> Value:
+    return g(r.MEAN, x, spatial(g, x), keep=1)
+
+
+@imports(arithmetic=True)
+def GlobalMaxPool(g: Op, x: Value) -> Value:
+    return g(r.REDUCE_MAX, x, spatial(g, x), keep=True)
+
+
+@imports(arithmetic=True)
+def GlobalLpPool(g: Op, x: Value, *, p: float = 2.0) -> Value:
+    def full(value: float) -> Value:
+        return g.const(np.full((1,) * len(x.shape), value, x.type.dtype), x.type)
+    if p == 2:
+        return g(e.SQRT, g(r.REDUCE_SUM, g(e.MUL, x, x, act=0), spatial(g, x), keep=True))
+    powers = g(e.ABS, x) if p == 1 else g(e.POW, g(e.ABS, x), full(p))
+    total = g(r.REDUCE_SUM, powers, spatial(g, x), keep=True)
+    return total if p == 1 else g(e.POW, total, full(1 / p))
+
+
+@imports(arithmetic=True)
+def MaxRoiPool(g: Op, x: Value, rois: Value, *, pooled_shape: tuple[int, ...], spatial_scale: float = 1.0) -> Value:
+    oh, ow = sized("pooled_shape", pooled_shape, 2, 1)
+    return g(pool_nd.MAX_ROI_POOL, x, rois, oh=oh, ow=ow, scale=spatial_scale)
+
+
+@imports()
+def MaxUnpool(g: Op, x: Value, indices: Value, output_shape: Value | None = None, *, kernel_shape: tuple[int, ...],
+              pads: tuple[int, ...] | None = None, strides: tuple[int, ...] | None = None) -> Value:
+    """The indices count in the shape that the pool had before it; an output_shape may be larger."""
+    s = sliding(g, x, kernel_shape, strides, None, pads, "NOTSET")
+    inner = (*x.shape[:2], *((n - 1) * k + r - a - b for n, k, r, a, b in zip(
+        x.shape[2:], s.strides, s.reach, s.heads, s.tails, strict=True)))
+    if not all(map(known, inner)):
+        g.unsupported("has open sizes", "give the input sizes")
+    outer: Any = list(inner) if output_shape is None else g.index(output_shape)
+    return g(pool_nd.UNPOOL_ND, x, indices, list(inner), outer)

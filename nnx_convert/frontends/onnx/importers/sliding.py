@@ -51,7 +51,7 @@ class Sliding:
                        (0, *self.tails), self.scheme)
 
     @property
-    def amounts(self) -> dict[str, int]:
+    def amounts(self) -> dict[str, Any]:
         """The padding of a plane as NNAPI's operations take it."""
         if self.scheme:
             return {"scheme": 1}
@@ -59,7 +59,7 @@ class Sliding:
         return {"pl": pl, "pr": pr, "pt": pt, "pb": pb}
 
     @property
-    def steps(self) -> dict[str, int]:
+    def steps(self) -> dict[str, Any]:
         """The strides of a plane as NNAPI's operations take them."""
         return {"sw": self.strides[1], "sh": self.strides[0]}
 
