@@ -1,1 +1,220 @@
-"""Importers of the family gather."""
+"""Picking, writing and telling apart elements by index."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ....errors import FormatError
+from ....graph import Value
+from ....ops import elementwise as e, ex, gather, host, indexing, shape as s
+from ....types import F32, I32, I64, Shape, Tensor, known
+from ..importer import Op
+from ..registry import imports
+from .axes import axis_of, dropped, extent, lengths, ranked
+
+INT32 = np.iinfo(np.int32)
+#: ONNX's names of what a written element becomes.
+REDUCTIONS = {"none": indexing.REPLACE, "add": indexing.ADD, "mul": indexing.MULTIPLY, "min": indexing.LEAST,
+              "max": indexing.MOST}
+
+
+def index(g: Op, x: Value, size: int | None = None) -> Value:
+    """Indices as INT32, beyond that the nearest one; with `size` given, negative ones count from the end.
+
+    Raises `FormatError` where a constant one is not below `size`.
+    """
+    data = x.tensor.data
+    if data is not None:
+        found = data.clip(INT32.min, INT32.max).astype(np.int32)
+        if size is not None and known(size):
+            found = counted(found, size)
+        elif size is not None and (found < 0).any():
+            return _wrapped(g, g.const(found), size)
+        return g.const(found.reshape(g.shape(x)))
+    found_ = x if x.type == I32 else g.cast(x, I32)
+    return found_ if size is None else _wrapped(g, found_, size)
+
+
+def counted(indices: np.ndarray, size: int) -> np.ndarray:
+    """Indices, negative ones counted from the end; raises `FormatError` where one is not below `size`."""
+    if indices.size and (indices.min() < -size or indices.max() >= size):
+        wrong = indices[(indices < -size) | (indices >= size)].flat[0]
+        raise FormatError(f"index {wrong} is not in [{-size}, {size})")
+    return np.where(indices < 0, indices + size, indices)
+
+
+def _wrapped(g: Op, x: Value, size: int) -> Value:
+    """Computed indices, or ones along an open size: of those below 0 the size is added."""
+    if not known(size):
+        g.unsupported("counts from the end of an axis whose size is open", "give the input sizes")
+    zero, whole = (g.const(np.array([n], np.int32)) for n in (0, size))
+    return g(e.SELECT, g(e.LESS, x, zero), g(e.ADD, x, whole, act=0), x)
+
+
+@imports()
+def Gather(g: Op, x: Value, indices: Value, *, axis: int = 0) -> Value:
+    """A scalar index drops the axis."""
+    at = axis_of(axis, g.rank(x))
+    where = sized_index(g, x, indices, at)
+    y = g(gather.GATHER, x, axis=at, indices=where)
+    return y if g.rank(indices) else dropped(g, y, [at])
+
+
+def sized_index(g: Op, x: Value, indices: Value, axis: int) -> Value:
+    """Indices along an axis of x, whose size may be open."""
+    size = x.shape[axis]
+    if known(size) or indices.tensor.data is not None and (indices.tensor.data >= 0).all():
+        return index(g, indices, size)
+    return _from_end(g, index(g, indices), extent(g, x, axis))
+
+
+def _from_end(g: Op, x: Value, size: Value) -> Value:
+    """Computed indices; `size`, [1], is added to those below 0."""
+    zero = g.const(np.zeros(1, np.int32))
+    x = x if x.tensor.data is None else g(host.BROADCAST_TO, x, list(x.shape))
+    return g(host.WHERE, g(e.LESS, x, zero), g(e.ADD, x, size, act=0), x)
+
+
+@imports()
+def GatherElements(g: Op, x: Value, indices: Value, *, axis: int = 0) -> Value:
+    at = axis_of(axis, g.rank(x))
+    return g(indexing.GATHER_ELEMENTS, x, sized_index(g, x, indices, at), axis=at)
+
+
+@imports()
+def GatherND(g: Op, x: Value, indices: Value, *, batch_dims: int = 0) -> Value:
+    """Each number of a tuple counts along an axis of its own."""
+    depth = indices.shape[-1]
+    if not known(depth):
+        g.unsupported("takes index tuples of an open length")
+    if not 0 <= batch_dims < min(g.rank(indices), g.rank(x)) or not 1 <= depth <= g.rank(x) - batch_dims:
+        raise FormatError(f"takes tuples of {depth} from rank {g.rank(x)} after {batch_dims} batch axes")
+    at = tuples(g, x, indices, batch_dims)
+    y = g(indexing.GATHER_ND_BATCHED, x, at, batch=batch_dims) if batch_dims else g(host.GATHER_ND, x, at)
+    return ranked(g, y, len(indices.shape) - 1 + len(x.shape) - batch_dims - depth)
+
+
+def tuples(g: Op, x: Value, indices: Value, first: int) -> Value:
+    """Index tuples as INT32, negative numbers counted from the end of their axes, the first of which is `first`."""
+    sizes: Shape = x.shape[first:first + indices.shape[-1]]
+    if indices.tensor.data is not None and all(map(known, sizes)):
+        found = index(g, indices).array
+        columns = [counted(found[..., i], n) for i, n in enumerate(sizes)]
+        return g.const(np.stack(columns, -1))
+    at = index(g, indices)
+    if at.tensor.data is not None and (at.array >= 0).all():
+        return at
+    if all(map(known, sizes)):
+        limits = g.const(np.array(sizes, np.int32))
+    else:
+        limits = g(gather.GATHER, lengths(g, x), axis=0, indices=list(range(first, first + len(sizes))))
+    return _from_end(g, at, limits)
+
+
+@imports(until=15)
+def ScatterElements(g: Op, x: Value, indices: Value, updates: Value, *, axis: int = 0) -> Value:
+    return scattered(g, x, indices, updates, axis, "none")
+
+
+@imports("ScatterElements", since=16)
+def scatter_elements(g: Op, x: Value, indices: Value, updates: Value, *, axis: int = 0,
+                     reduction: str = "none") -> Value:
+    return scattered(g, x, indices, updates, axis, reduction)
+
+
+@imports()
+def Scatter(g: Op, x: Value, indices: Value, updates: Value, *, axis: int = 0) -> Value:
+    return scattered(g, x, indices, updates, axis, "none")
+
+
+def folding(reduction: str) -> int:
+    """The table's number of a reduction; raises `FormatError` where it is none."""
+    if reduction not in REDUCTIONS:
+        raise FormatError(f"has the reduction {reduction!r}")
+    return REDUCTIONS[reduction]
+
+
+def scattered(g: Op, x: Value, indices: Value, updates: Value, axis: int, reduction: str) -> Value:
+    return g(indexing.SCATTER_ELEMENTS, x, indices, updates, axis=axis_of(axis, g.rank(x)), fold=folding(reduction))
+
+
+@imports(until=15)
+def ScatterND(g: Op, x: Value, indices: Value, updates: Value) -> Value:
+    return g(indexing.SCATTER_TUPLES, x, indices, updates, fold=indexing.REPLACE)
+
+
+@imports("ScatterND", since=16)
+def scatter_nd(g: Op, x: Value, indices: Value, updates: Value, *, reduction: str = "none") -> Value:
+    return g(indexing.SCATTER_TUPLES, x, indices, updates, fold=folding(reduction))
+
+
+@imports()
+def TensorScatter(g: Op, x: Value, update: Value, start: Value | None = None, *, axis: int = -2,
+                  mode: str = "linear") -> Value:
+    if mode not in ("linear", "circular"):
+        raise FormatError(f"has the mode {mode!r}")
+    if start is None:
+        one = g.const(np.zeros(1, np.int32))
+        start = g(host.BROADCAST_TO, one, extent(g, x, 0), out=Tensor(I32, x.shape[:1]))
+    return g(indexing.WRITE_ROWS, x, update, start, axis=axis_of(axis, g.rank(x)), circular=mode == "circular")
+
+
+@imports()
+def Where(g: Op, cond: Value, x: Value, y: Value) -> Value:
+    return g.elementwise(host.WHERE, cond, x, y)
+
+
+@imports()
+def Compress(g: Op, x: Value, condition: Value, *, axis: int | None = None) -> Value:
+    """Without an axis, of the elements one after the other."""
+    x, at = (flat(g, x), 0) if axis is None else (x, axis_of(axis, g.rank(x)))
+    keep = g.known(condition)
+    if keep is None:
+        return g(indexing.COMPRESS, x, condition, axis=at)
+    chosen = np.flatnonzero(keep)
+    if known(x.shape[at]) and len(keep) > x.shape[at]:
+        raise FormatError(f"has {len(keep)} conditions for {x.shape[at]} elements")
+    return g(gather.GATHER, x, axis=at, indices=chosen.astype(np.int32))
+
+
+def flat(g: Op, x: Value) -> Value:
+    """The elements one after the other."""
+    size = x.tensor.size
+    return g.reshape(x, (size,)) if len(x.shape) != 1 else x
+
+
+@imports()
+def OneHot(g: Op, indices: Value, depth: Value, values: Value, *, axis: int = -1) -> Value:
+    """NNAPI-EX's operation where depth and values are known and counted in INT32."""
+    rank, count, pair = g.rank(indices), g.known(depth), g.known(values)
+    at = axis_of(axis, rank + 1)
+    if count is None or pair is None or values.type not in (F32, I32) or indices.type not in (I32, I64) \
+            or not 0 < (size := int(count.reshape(-1)[0])) <= INT32.max:
+        y = g(indexing.ONE_HOT, indices, depth, values, axis=at)
+    else:
+        off, on = pair.reshape(-1).tolist()
+        y = g(ex.ONE_HOT_EX, _counting(g, indices, size), depth=size, on=on, off=off, axis=at, to=values.type)
+    return y if rank else g.reshape(y, y.shape[:1])
+
+
+def _counting(g: Op, x: Value, size: int) -> Value:
+    """Classes as INT32, negative ones counted from the end; what is outside stays so."""
+    if x.tensor.data is not None:
+        found = index(g, x).array
+        return g.const(np.where(found < 0, found + size, found))
+    return _wrapped(g, index(g, x), size)
+
+
+@imports()
+def NonZero(g: Op, x: Value) -> Value:
+    """Of a scalar, tuples of no numbers."""
+    found = g(s.TRANSPOSE, g(host.NON_ZERO, x), [1, 0])
+    return found if g.rank(x) else g(s.SLICE, found, [0, 0], [0, -1])
+
+
+@imports()
+def Unique(g: Op, x: Value, *, axis: int | None = None, sorted: int = 1) -> Sequence[Value]:
+    """Without an axis, of the elements one after the other."""
+    x, at = (flat(g, x), 0) if axis is None else (x, axis_of(axis, g.rank(x)))
+    return g.add(indexing.UNIQUE_ALONG, x, axis=at, ordered=bool(sorted))
