@@ -50,14 +50,14 @@ class Folder:
         data = self.own if OWN in told else self.file(where)
         offset = number(told, OWN) if OWN in told else offset
         if offset + size > len(data):
-            raise FormatError(f"its external data are bytes {offset} to {offset + size} of {where!r}, "
+            raise FormatError(f"its external data are bytes {offset} to {offset + size} of {where!r:.100}, "
                               f"which has {len(data)}")
         return np.frombuffer(data, np.uint8, size, offset) if size else np.empty(0, np.uint8)
 
     def file(self, location: str) -> Any:
         """The bytes of a file in the folder; raises `FormatError`, and `Unsupported` where there is no folder."""
         if self.path is None:
-            raise Unsupported(f"its data are in the file {location!r}, and a model given as bytes has no folder",
+            raise Unsupported(f"its data are in the file {location!r:.100}, and a model given as bytes has no folder",
                               hint="give the path of the model")
         if location not in self.opened:
             self.opened[location] = opened(self.path, location)
@@ -78,16 +78,16 @@ def opened(folder: Path, location: str) -> Any:
     base = os.path.realpath(folder)
     place = os.path.realpath(os.path.join(base, location))
     if os.path.commonpath((base, place)) != base:
-        raise FormatError(f"its external data are in {location!r}, a link that leads out of the model's folder")
+        raise FormatError(f"its external data are in {location!r:.100}, a link that leads out of the model's folder")
     try:
         handle = os.open(place, FLAGS)
     except (OSError, ValueError) as error:
         why = "there is no such file" if isinstance(error, FileNotFoundError) else getattr(error, "strerror", error)
-        raise FormatError(f"its external data are in {location!r}, which cannot be read: {why}") from error
+        raise FormatError(f"its external data are in {location!r:.100}, which cannot be read: {why}") from error
     try:
         return content(handle, location)
     except OSError as error:
-        raise FormatError(f"its external data are in {location!r}, which cannot be read: {error.strerror}") from error
+        raise FormatError(f"its external data in {location!r:.100} cannot be read: {error.strerror}") from error
     finally:
         os.close(handle)
 
@@ -98,9 +98,9 @@ def refuse(location: str) -> None:
         raise FormatError("its external data have no location")
     windows = PureWindowsPath(location)
     if location.startswith("/") or windows.drive or windows.root:
-        raise FormatError(f"its external data are in {location!r}: an absolute path is not allowed")
+        raise FormatError(f"its external data are in {location!r:.100}: an absolute path is not allowed")
     if ".." in (*PurePosixPath(location).parts, *windows.parts):
-        raise FormatError(f"its external data are in {location!r}: '..' is not allowed")
+        raise FormatError(f"its external data are in {location!r:.100}: '..' is not allowed")
 
 
 def content(handle: int, location: str) -> Any:
@@ -108,10 +108,10 @@ def content(handle: int, location: str) -> Any:
     found = os.fstat(handle)
     if not stat.S_ISREG(found.st_mode):
         what = "a folder" if stat.S_ISDIR(found.st_mode) else "no plain file"
-        raise FormatError(f"its external data are in {location!r}, which is {what}")
+        raise FormatError(f"its external data are in {location!r:.100}, which is {what}")
     if found.st_nlink > 1:
-        raise FormatError(f"its external data are in {location!r}, which has several hard links, so that it may be a "
-                          "file from elsewhere", hint="put a copy of the file in its place")
+        raise FormatError(f"its external data are in {location!r:.100}, which has several hard links, so that it may "
+                          "be a file from elsewhere", hint="put a copy of the file in its place")
     if found.st_size > SMALL:
         return mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
     with os.fdopen(os.dup(handle), "rb") as file:
