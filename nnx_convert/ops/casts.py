@@ -1,0 +1,25 @@
+"""Between types as ONNX has it: what wraps, what saturates, and the types that NNAPI has not."""
+from __future__ import annotations
+
+from typing import Annotated
+
+from ..kinds import Bool, Int, T, To
+from ..schema import Rule, host
+from ..signature import Kind
+from ..types import STR, Tensor, Type
+from .host import ALL
+
+WITH_TEXTS = ALL | {STR: 27}
+#: How a number becomes a power of two.
+NEAREST, UP, DOWN = range(3)
+
+ROUNDED = Rule("rounding is 0 nearest, 1 up or 2 down", lambda rounding: rounding in range(3))
+
+
+@host(60400, WITH_TEXTS, ROUNDED)
+def CONVERT(x: T, to: Annotated[Type, Kind(WITH_TEXTS, output="type")], saturate: Bool, rounding: Int) -> To:
+    """x as another type: integers wrap, float8 saturates if so wanted, texts are numbers in decimal.
+
+    rounding: 0 nearest, 1 up, 2 down, to a power of two for FLOAT8_E8M0.
+    """
+    return Tensor(to, x.shape)
