@@ -18,8 +18,5 @@ ROUNDED = Rule("rounding is 0 nearest, 1 up or 2 down", lambda rounding: roundin
 
 @host(60400, WITH_TEXTS, ROUNDED)
 def CONVERT(x: T, to: Annotated[Type, Kind(WITH_TEXTS, output="type")], saturate: Bool, rounding: Int) -> To:
-    """x as another type: integers wrap, float8 saturates if so wanted, texts are numbers in decimal.
-
-    rounding: 0 nearest, 1 up, 2 down, to a power of two for FLOAT8_E8M0.
-    """
+    """x as another type: integers wrap, float8 saturates if so wanted, texts are in decimal; powers of two rounded."""
     return Tensor(to, x.shape)
