@@ -131,6 +131,8 @@ class Checker:
         """A graph within others, whose names are `outer`; raises `FormatError`, `Unsupported`."""
         if len(outer) >= DEEPEST:
             raise FormatError(f"graphs are nested more than {DEEPEST} deep", where)
+        for said in (graph, *graph.value_info):
+            text(said.name)
         names = set(named((p.name for p in graph.input), "input", where))
         initializers = (*(i.name for i in graph.initializer), *(s.values.name for s in graph.sparse_initializer))
         names |= set(named(initializers, "initializer", where))
@@ -188,7 +190,7 @@ class Checker:
 def place(index: int, node: Any) -> str:
     """A node as a fault names it."""
     name = f" {node.name!r:.{SHOWN}}" if node.name else ""
-    return f"op {index} {node.op_type:.{SHOWN}}{name}"
+    return f"op {index} {str(node.op_type)[:SHOWN]}{name}"
 
 
 def undefined(name: str, nodes: Any, index: int) -> str:
