@@ -55,8 +55,7 @@ def TRANSPOSE(x: T1to4z, perm: Ints1 | None) -> T:
     -x.rank <= d < x.rank and x.shape[d] == 1 for d in dims.ints())))
 def SQUEEZE(x: T1to4, dims: Ints1 | None) -> T:
     """x less the listed axes of size 1, or less all of them."""
-    ones = {i for i, n in enumerate(x.shape) if n == 1}
-    drop = {d % x.rank for d in dims.ints()} if given(dims) else ones
+    drop = {d % x.rank for d in dims.ints()} if given(dims) else {i for i, n in enumerate(x.shape) if n == 1}
     return x.like(tuple(n for i, n in enumerate(x.shape) if i not in drop) or (1,))
 
 
