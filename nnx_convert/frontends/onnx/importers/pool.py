@@ -32,7 +32,7 @@ def ended(s: Sliding, sizes: Shape, ceil: int) -> Sliding | None:
     if s.scheme or not all(map(known, sizes)):
         return None
     axes = zip(sizes, s.kernel, s.strides, s.dilations, s.heads, s.tails, strict=True)
-    counts = [pool_nd.positions(*axis, True) for axis in axes]
+    counts = [pool_nd.positions(n, k, s_, d, h, t, True) for n, k, s_, d, h, t in axes]
     tails = [max(t, (c - 1) * k + r - n - h) for t, c, k, r, n, h in zip(
         s.tails, counts, s.strides, s.reach, sizes, s.heads, strict=True)]
     return s.ended(tuple(tails))
