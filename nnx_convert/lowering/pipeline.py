@@ -15,6 +15,7 @@ from .fold import folding
 from .fuse import FUSE
 from .host import HOST
 from .hybrid import HYBRID
+from .layout import layout
 from .legalize import LEGALIZE, MASKS, PREFER_EX
 from .narrow import NARROW, inputs_of_few_axes
 from .retype import unsigning
@@ -28,6 +29,7 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
         unsigning(evaluate),                 # int8 as uint8 below level 30
         densifying(evaluate),                # sparse constants: DENSIFY, or dense
         fold,
+        layout,                              # channels last
         HYBRID,                              # floats beside int8 weights
         NARROW,                              # more axes than four
         EXPAND,                              # composites

@@ -1,0 +1,134 @@
+"""The order of axes in memory: from the source's, channels before the image, to the one that moves the fewest bytes.
+
+Importers speak the source's order and say `nchw`; NNAPI's images have the channels last. Nothing is guessed from
+sizes: every value gets an order by the rules of the operations around it (`layout_rules`), by the choice that moves
+the least (`layout_search`). Transposes are then names for orders, and stand only where two ends of an edge disagree.
+Inputs and outputs of the graph keep the source's order.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..graph import Build, Graph, Node, Value
+from ..ops import gather, shape
+from ..target import Target
+from ..types import I32, ChannelQuant, Tensor, known, rebuilt
+from .axes import Perm, ident, in_memory, inverse, stored, turn
+from .layout_rules import X, Picked, Plan, Slot, slots
+from .layout_search import chosen
+from .rewrite import Event, prune
+from .sinks import SINKS, TIDY
+
+
+def layout(graph: Graph, target: Target, trace: list[Event]) -> Graph:
+    """The graph with every value in its order; one without images of the source's order is the same object."""
+    if not any(n.args.get("nchw") is True for n in graph.nodes):
+        return graph
+    graph = SINKS(prune(graph, target, trace), target, trace)
+    graph = TIDY(_Relaid(graph, chosen(graph, target)).run(), target, trace)
+    return prune(graph, target, trace)
+
+
+@dataclass
+class _Relaid:
+    """Replays a graph by its nodes' plans."""
+
+    graph: Graph
+    plans: Mapping[Node, Plan]
+    build: Build = field(init=False)
+    have: dict[tuple[Value, Perm], Value] = field(default_factory=dict)    # values of the old graph, by order
+    orders: dict[Value, Perm] = field(default_factory=dict)                # the order each is stored in
+
+    def run(self) -> Graph:
+        """The new graph."""
+        self.build = Build(self.graph.name)
+        for v in self.graph.inputs:
+            self.made(v, ident(len(v.tensor.dims or ())), v)
+        for n in self.graph.nodes:
+            self.build.at = n.at
+            self.node(n, self.plans[n])
+        outputs = tuple(self.fetch(v, None) for v in self.graph.outputs)
+        return self.build.finish(self.graph.inputs, outputs, self.graph.rim)
+
+    def made(self, v: Value, order: Perm, now: Value) -> None:
+        self.have[v, order] = now
+        self.orders[v] = order
+
+    def node(self, n: Node, plan: Plan) -> None:
+        """A node in the orders of its plan."""
+        ins = {s: self.fetch(v, plan.ins.get(s)) for s, v in slots(n)}
+        if plan.named:
+            self.made(n.outputs[0], plan.outs[0], ins[X])
+            return
+        args = replaced(n, ins) | {name: self.argument(ins, name, a) for name, a in plan.args.items()}
+        outs = tuple(self.output(v, q) for v, q in zip(n.outputs, plan.outs, strict=True))
+        same = outs == n.outputs and all(args[name] is arg for name, arg in n.args.items())
+        self.build.nodes.append(n if same else replace(n, args=args, outputs=outs))
+
+    def output(self, v: Value, q: Perm) -> Value:
+        """What stands for an output stored in an order."""
+        now = v if q == ident(len(q)) else Value(v.name, reordered(v.tensor, q))
+        self.made(v, q, now)
+        return now
+
+    def argument(self, ins: Mapping[Slot, Value], name: str, a: Any) -> Any:
+        """An argument as a plan gives it."""
+        if isinstance(a, list):
+            return self.build.const(a, I32)
+        if not isinstance(a, Picked):
+            return a
+        v = ins[name, -1]
+        if a.order == ident(len(a.order)):
+            return v
+        if v.tensor.data is not None:
+            return self.build.const(v.array[list(a.order)], v.type, v.tensor)
+        return self.build(gather.GATHER, v, axis=0, indices=list(a.order))
+
+    def fetch(self, v: Value, p: Perm | None) -> Value:
+        """A value in an order, by default the source's: what is there, or a constant or a transpose that is made."""
+        p = ident(len(v.tensor.dims or ())) if p is None else p
+        if (v, p) not in self.have:
+            self.have[v, p] = v if v.constant and p == ident(len(p)) else constant(v, p) if v.constant else \
+                self.turned(v, self.have[v, self.orders[v]], self.orders[v], p)
+        return self.have[v, p]
+
+    def turned(self, v: Value, x: Value, now: Perm, want: Perm) -> Value:
+        """A value stored in one order in another: a reshape where only axes of size 1 move."""
+        out = reordered(v.tensor, want)
+        if in_memory(v.shape, now) == in_memory(v.shape, want) and sum(not known(n) for n in v.shape) <= 1:
+            sizes = [n if known(n) else -1 for n in stored(v.shape, want)]
+            return self.build(shape.RESHAPE, x, sizes, out=out)
+        return self.build(shape.TRANSPOSE, x, list(turn(now, want)), out=out)
+
+
+def replaced(n: Node, ins: Mapping[Slot, Value]) -> dict[str, Any]:
+    """The arguments of a node with other values in their slots; what stays is the same object."""
+    args = dict[str, Any]()
+    for name, arg in n.args.items():
+        items = [ins.get((name, i), a) for i, a in enumerate(arg)] if isinstance(arg, tuple) else []
+        if isinstance(arg, tuple) and any(a is not b for a, b in zip(items, arg, strict=True)):
+            args[name] = rebuilt(arg, items)
+        else:
+            args[name] = ins.get((name, -1), arg)
+    return args
+
+
+def reordered(t: Tensor, p: Perm) -> Tensor:
+    """What is known of a tensor stored in an order."""
+    quant = t.quant
+    if isinstance(quant, ChannelQuant):
+        quant = ChannelQuant(quant.scales, inverse(p)[quant.axis])
+    return replace(t, dims=stored(t.shape, p), quant=quant, data=None)
+
+
+def constant(v: Value, p: Perm) -> Value:
+    """A constant stored in an order, of fewer axes than that has, too: those it lacks are its first."""
+    t, more = v.tensor, len(p) - len(v.shape)
+    quant = ChannelQuant(t.quant.scales, t.quant.axis + more) if isinstance(t.quant, ChannelQuant) else t.quant
+    whole = replace(t, dims=(1,) * more + v.shape, quant=quant)
+    data = np.ascontiguousarray(v.array.reshape(whole.shape).transpose(p))
+    return Value(v.name, replace(reordered(whole, p), data=data))
