@@ -17,9 +17,9 @@ from ...signature import Parameter, hints_of, parameters
 MICROSOFT, ML = "com.microsoft", "ai.onnx.ml"
 PREVIEW, TRAINING = "ai.onnx.preview", "ai.onnx.preview.training"
 #: The modules that hold importers, the most wanted first: each is imported when none before it has an operator.
-FAMILIES = ("elementwise", "activation", "conv", "shape", "matmul", "pool", "reduce", "gather", "norm", "resize", "cast",
-            "quant", "control", "attention", "rnn", "sequence", "microsoft", "vision", "signal", "loss", "random",
-            "text", "ml_linear", "ml_trees", "training", "einsum")
+FAMILIES = ("elementwise", "activation", "conv", "shape", "cut", "matmul", "pool", "reduce", "gather", "norm",
+            "resize", "cast", "quant", "control", "attention", "rnn", "sequence", "microsoft", "vision", "signal",
+            "loss", "random", "text", "ml_linear", "ml_trees", "training", "einsum")
 #: The version up to which an importer is meant that says nothing.
 ALWAYS = 1 << 30
 
