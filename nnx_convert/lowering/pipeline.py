@@ -8,7 +8,8 @@ from ..graph import Evaluate, Build, Graph, Value
 from ..ops.shape import RESHAPE, SLICE, TRANSPOSE
 from ..target import Target
 from ..types import known
-from . import compose, functions, indexing, quantized, recurrent, sums  # noqa: F401  (they register their rules)
+from . import (  # noqa: F401  (they register their rules)
+    compose, functions, grids, indexing, qdq_groups, quantized, recurrent, sums)
 from .densify import densifying
 from .expand import EXPAND
 from .fold import folding
@@ -18,6 +19,7 @@ from .hybrid import HYBRID
 from .layout import layout
 from .legalize import LEGALIZE, MASKS, PREFER_EX
 from .narrow import NARROW, inputs_of_few_axes
+from .qdq import fusing
 from .retype import unsigning
 from .rewrite import Event, Pass, prune, throughout
 
@@ -26,20 +28,21 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
     """What lowering does for a target: the whole of it."""
     fold = folding(evaluate)
     return [
+        fusing(evaluate),                    # ONNX's codes
         unsigning(evaluate),                 # int8 as uint8 below level 30
         densifying(evaluate),                # sparse constants: DENSIFY, or dense
         fold,
         layout,                              # channels last
         HYBRID,                              # floats beside int8 weights
         NARROW,                              # more axes than four
-        EXPAND,                              # composites
+        EXPAND.using(evaluate),              # composites
         NARROW,
         prune,
         *[PREFER_EX] * target.ex,
         LEGALIZE.using(evaluate),            # what the target has for what it has not
         *[PREFER_EX] * target.ex,            # also for what that brought in
         MASKS,                               # BOOL8 <-> QUANT8
-        EXPAND,                              # composites the passes above made
+        EXPAND.using(evaluate),              # composites the passes above made
         fold,
         FUSE,
         spelt_out,

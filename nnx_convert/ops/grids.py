@@ -20,7 +20,8 @@ OFFSET = Rule(f"zero {ALONG}",
 Codes = Annotated[Tensor, takes(Q8, Q8S)]
 Codes3 = Annotated[Codes, rank(3)]
 Floats = Annotated[Tensor, takes(F32)]
-Floats2, Floats3 = Annotated[Floats, rank(2)], Annotated[Floats, rank(3)]
+Floats2 = Annotated[Floats, rank(2)]
+Floats3 = Annotated[Floats, rank(3)]
 CODES = {Q8: 27, Q8S: 27}
 
 

@@ -58,14 +58,14 @@ def whole(to: Type) -> Callable[[Array, Array | None], Array]:
         found = np.rint(np.clip(steps.astype(np.float64), -FAR, FAR))
         if zero is not None:
             found = found + zero.astype(np.float64)
-        return np.nan_to_num(np.clip(found, low, high), nan=low).astype(np.int64)
+        return np.asarray(np.nan_to_num(np.clip(found, low, high), nan=low), np.int64)
     return finish
 
 
 def narrowed(to: Type, saturate: bool) -> Callable[[Array, Array | None], Array]:
     """Steps as narrow floats; those of 4 bits always saturate."""
     import ml_dtypes
-    most = float(ml_dtypes.finfo(to.dtype).max) if to in NARROW_FLOATS else np.inf
+    most = float(ml_dtypes.finfo(to.dtype).max) if to in NARROW_FLOATS else np.inf    # type: ignore[no-untyped-call]
 
     def finish(steps: Array, zero: Array | None) -> Array:
         steps = steps.astype(f32)
@@ -78,12 +78,13 @@ def narrowed(to: Type, saturate: bool) -> Callable[[Array, Array | None], Array]
 @kernel(g.DEQUANTIZE_LINEAR)
 def DEQUANTIZE_LINEAR(site: Site, x: Tensor, scale: Tensor, zero: Tensor | None, axis: int, block: int, to: int) -> Run:
     """In float32: the difference, then the product; integers of 32 bits are subtracted as such."""
-    shape, exact = x.shape, np.int64 if x.type.dtype.kind in "iu" else f32
+    shape = x.shape
+    exact: Any = np.int64 if x.type.dtype.kind in "iu" else f32
 
     def run(out: Array, x: Array, scale: Array, zero: Array | None) -> None:
         steps = x.astype(exact)
         if zero is not None:
-            steps -= spread(zero, shape, axis, block).astype(exact)
+            steps = steps - spread(zero, shape, axis, block).astype(exact)
         np.copyto(out, steps.astype(f32) * spread(scale, shape, axis, block).astype(f32), casting="unsafe")
     return run
 
@@ -158,6 +159,7 @@ def product(x: Array, w: Array, scale: Array) -> Array:
 
 
 def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)) in float32."""
     return np.asarray(f32(1) / (f32(1) + np.exp(-x)), f32)
 
 
@@ -178,7 +180,7 @@ def DYNAMIC_QUANTIZE_LSTM(site: Site, x: Tensor, w: Tensor, r: Tensor, b: Tensor
                          None if b is None else b[d, :4 * units] + b[d, 4 * units:],
                          None if p is None else p[d].reshape(3, units), coupled, limit)
             state = [np.zeros((x.shape[1], units), f32) if v is None else v[d].copy() for v in (h, c)]
-            y[:, d], h_out[d], c_out[d] = cell.over(x, counts, *state, backward=backward or d > 0)
+            y[:, d], h_out[d], c_out[d] = cell.over(x, counts, state[0], state[1], backward or d > 0)
     return run
 
 

@@ -1,0 +1,306 @@
+"""DEQUANTIZE, an operation, QUANTIZE_EVEN: which of these groups are one operation on codes, and why others are not."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..graph import Node, Value
+from ..ops import conv, convert, elementwise as e, grids, host, image, linear, norm, reduce as r, shape
+from ..ops.elementwise import LOGISTIC_QUANT, TANH_QUANT
+from ..schema import OpDef
+from ..types import (
+    BYTES, F32, I32, Q8, Q8S, QPC, Array, ChannelQuant, Quant, Shape, Tensor, Type, product)
+from .fuse import CODES, TAKERS
+from .qdq import QDQ, number
+from .retype import SIGNED_FROM
+from .rewrite import Refusal, Result, Rewriter
+
+#: A bias of floats may be off by this part of a step of the output.
+FINE = 1 / 256
+#: Scales as far apart are the same number, computed in another way.
+ALIKE = 1e-5
+#: The largest bias, in steps of the products.
+MOST = 1 << 30
+#: What keeps each element: it may as well be done to the codes.
+KEPT = (shape.RESHAPE, shape.TRANSPOSE, shape.SQUEEZE, shape.EXPAND_DIMS)
+Args = dict[str, Any]
+
+
+class Unfit(Exception):
+    """Why a group stays on floats."""
+
+
+@QDQ.on(grids.QUANTIZE_EVEN)
+def fuse(g: Rewriter, node: Node) -> Result:
+    """The operation before, on codes; or the codes themselves, dequantised and quantised on one grid."""
+    x, out = node.args["x"], node.outputs[0].tensor
+    before = g.producer(x)
+    if before is not None and before.op is convert.DEQUANTIZE and same(before.args["x"].tensor, out):
+        return before.args["x"]              # type: ignore[no-any-return]
+    made, act, moves = under(g, x)
+    if made is None or made.op is convert.DEQUANTIZE or not any(map(partial(dequantised, g), made.inputs)):
+        return None                              # a float value becomes codes here
+    try:
+        y = grouped(g, made, act, out)
+    except Unfit as why:
+        return Refusal(f"{made.op.name} stays on floats: {why}")
+    for n in reversed(moves):
+        y = g(n.op, out=Tensor(out.type, n.outputs[0].tensor.dims, out.quant), **n.args | {"x": y})
+    g.why = f"{made.op.name} on codes"
+    return y
+
+
+def dequantised(g: Rewriter, v: Value) -> bool:
+    """Whether a float was codes."""
+    made = g.producer(v)
+    return made is not None and made.op in (convert.DEQUANTIZE, grids.DEQUANTIZE_LINEAR)
+
+
+def same(a: Tensor, b: Tensor) -> bool:
+    """Whether codes of two tensors mean the same."""
+    return a.type == b.type and a.quant == b.quant
+
+
+def under(g: Rewriter, x: Value) -> tuple[Node | None, int, list[Node]]:
+    """The operation under an activation and what keeps elements, the activation's code, and the latter, last first."""
+    act, moves = 0, list[Node]()
+    made = g.producer(x)
+    while made is not None and g.sole(x) and (made.op in KEPT or made.op.name in CODES and not act):
+        before = g.producer(made.args["x"])
+        if before is None or before.op is convert.DEQUANTIZE:
+            break
+        if made.op in KEPT:
+            moves.append(made)
+        else:
+            act = CODES[made.op.name]
+        x, made = made.args["x"], before
+    return made, act, moves
+
+
+def grouped(g: Rewriter, made: Node, act: int, out: Tensor) -> Value:
+    """The operation on codes, with the activation; raises `Unfit`."""
+    if made.op not in GROUPS:
+        raise Unfit("it has no form on bytes")
+    if not g.sole(made.outputs[0]):
+        raise Unfit("the float result is read as well")
+    wanted = Tensor(out.type, made.outputs[0].tensor.dims, out.quant)
+    op, args = GROUPS[made.op](g, made, wanted)
+    taken = act and op in (*TAKERS, linear.LINEAR) and args.get("act", 0) == 0
+    y = g(op, out=wanted, **args | ({"act": act} if taken else {}))
+    # Signed bytes become unsigned ones for targets that have none.
+    target = g.target if out.type == Q8 else replace(g.target, level=max(g.target.level, SIGNED_FROM))
+    if fault := next((f for n in g.build.nodes[g.since:] if n.op.code is not None and (
+            f := target.fault(n.op, n.verdict))), ""):
+        raise Unfit(fault)
+    return y if taken or not act else g(next(o for o in (e.RELU, e.RELU1, e.RELU6) if CODES[o.name] == act), y)
+
+
+def codes(g: Rewriter, v: Any, out: Tensor, what: str = "its input") -> Value:
+    """The bytes behind a DEQUANTIZE, of the type of the output."""
+    made = g.producer(v)
+    if made is None or made.op is not convert.DEQUANTIZE:
+        raise Unfit(f"{what} is not dequantised")
+    x: Value = made.args["x"]
+    if x.type not in BYTES or not isinstance(x.tensor.quant, Quant):
+        raise Unfit(f"{what} is quantised per axis")
+    if x.type != out.type:
+        raise Unfit(f"{what} is {x.type.name}, its output {out.type.name}")
+    return x
+
+
+# Products with constant weights.
+def filtered(axis: int) -> Callable[[Rewriter, Node, Tensor], tuple[OpDef, Args]]:
+    """The rule of a product whose weights have their output channels along an axis."""
+    def rule(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
+        x = codes(g, made.args["x"], out)
+        w = weights(g, made.args["w"], x.type, axis)
+        return made.op, made.args | {"x": x, "w": w, "b": bias(g, made.args["b"], x, w, out)}
+    return rule
+
+
+def weights(g: Rewriter, v: Value, type_: Type, axis: int) -> Value:
+    """Constant codes: of the type of x, or int8 with a scale for each output channel."""
+    moves, made = list[Node](), g.producer(v)
+    while made is not None and made.op in (shape.TRANSPOSE, shape.RESHAPE):
+        moves.append(made)
+        made = g.producer(made.args["x"])
+    if made is None or made.op is not convert.DEQUANTIZE or made.args["x"].tensor.data is None:
+        raise Unfit("its weights are not constant codes" if not v.constant else "its weights are floats")
+    w: Value = made.args["x"]
+    for n in reversed(moves):
+        w = moved(w, n)
+    quant = w.tensor.quant
+    if isinstance(quant, Quant):
+        return w if w.type == type_ else shifted(w, type_)
+    if not isinstance(quant, ChannelQuant) or quant.axis != axis:
+        raise Unfit("its weights have scales along another axis")
+    return w
+
+
+def moved(w: Value, node: Node) -> Value:
+    """Constant codes in another order or shape, the axis of their scales with them."""
+    quant = w.tensor.quant
+    if node.op is shape.TRANSPOSE:
+        perm = node.args["perm"].tensor.ints()
+        data = w.array.transpose(perm)
+        axis = perm.index(quant.axis) if isinstance(quant, ChannelQuant) else 0
+    else:
+        data = w.array.reshape(node.outputs[0].shape)
+        axis = kept(w.shape, data.shape, quant.axis) if isinstance(quant, ChannelQuant) else 0
+    quant = replace(quant, axis=axis) if isinstance(quant, ChannelQuant) else quant
+    return Value(w.name, Tensor(w.type, data.shape, quant, np.ascontiguousarray(data)))
+
+
+def kept(old: Shape, new: Shape, axis: int) -> int:
+    """Where an axis is in another shape of the same elements; raises `Unfit` where it is not kept."""
+    found = [i for i, n in enumerate(new) if n == old[axis] and product(new[:i]) == product(old[:axis])]
+    if not found:
+        raise Unfit("its weights are reshaped across their scales")
+    return found[0]
+
+
+def shifted(w: Value, type_: Type) -> Value:
+    """int8 codes as uint8, or back: 128 is added to the codes and to the zero point."""
+    quant = w.tensor.quant
+    assert isinstance(quant, Quant)
+    moved_ = Quant(quant.scale, quant.zero + (128 if type_ == Q8 else -128))
+    return Value(w.name, Tensor(type_, w.shape, moved_, (w.array.view(np.uint8) ^ np.uint8(128)).view(type_.dtype)))
+
+
+def bias(g: Rewriter, v: Value, x: Value, w: Value, out: Tensor) -> Value:
+    """A bias on the grid of the products, which may be off by a small part of a step of the output."""
+    scales = np.float64(x.tensor.scale) * np.asarray(
+        w.tensor.quant.scales if isinstance(w.tensor.quant, ChannelQuant) else w.tensor.scale, np.float64)
+    dims = v.shape
+    while (made := g.producer(v)) is not None and made.op is shape.RESHAPE:
+        v = made.args["x"]
+    steps = constant(v, made, scales)
+    if (np.abs(steps) > MOST).any() or (
+            not np.array_equal(steps, np.rint(steps)) and (scales * 0.5 > out.scale * FINE).any()):
+        raise Unfit("its bias is too fine for the grid of the products")
+    grid = None if w.type == QPC else Quant(float(scales))
+    return g.build.const(np.rint(steps).astype(np.int32).reshape(dims), I32, Tensor(I32, (1,), grid), v.name)
+
+
+def constant(v: Value, made: Node | None, scales: Array) -> Array:
+    """A constant bias in steps of the products: its own codes where they are on that grid."""
+    if v.tensor.data is not None and v.type == F32:
+        return np.asarray(v.array.astype(np.float64) / scales)
+    if made is None or made.op not in (grids.DEQUANTIZE_LINEAR, convert.DEQUANTIZE):
+        raise Unfit("its bias is computed")
+    c: Value = made.args["x"]
+    if c.tensor.data is None or isinstance(c.tensor.quant, ChannelQuant):
+        raise Unfit("its bias is computed")
+    if made.op is convert.DEQUANTIZE:
+        assert isinstance(c.tensor.quant, Quant)
+        own, zero = np.float64(c.tensor.quant.scale), np.asarray(c.tensor.quant.zero)
+    else:
+        scale, point = made.args["scale"].tensor.data, made.args["zero"]
+        if scale is None or point is not None and point.tensor.data is None or made.args["block"]:
+            raise Unfit("its bias is computed")
+        own, zero = scale.astype(np.float64), np.zeros(()) if point is None else point.tensor.data
+    steps = c.array.astype(np.float64) - zero.astype(np.float64)
+    if np.allclose(own, scales, rtol=ALIKE, atol=0):
+        return np.asarray(steps)
+    return np.asarray(steps * own / scales)
+
+
+def multiplied(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
+    """By constant weights, LINEAR; else BATCH_MATMUL, which takes signed bytes from level 6 on."""
+    a = made.args
+    x = codes(g, a["x"], out)
+    y = g.producer(a["y"])
+    fixed = y is not None and known_matrix(g, a["y"])
+    if fixed and not a["adj_x"] and len(a["y"].shape) == 2:
+        w = weights(g, a["y"], x.type, 0 if a["adj_y"] else 1)
+        w = w if a["adj_y"] else turned(w)
+        zeros = g.build.const(np.zeros(w.shape[0], np.float32), F32)
+        return linear.LINEAR, {"x": x, "w": w, "b": bias(g, zeros, x, w, out), "flat": 1}
+    y_codes = codes(g, a["y"], out, "its second input")
+    if x.type != Q8S or x.shape[:-2] != y_codes.shape[:-2]:
+        raise Unfit("BATCH_MATMUL takes signed bytes of equal leading axes")
+    return conv.BATCH_MATMUL, a | {"x": x, "y": y_codes}
+
+
+def known_matrix(g: Rewriter, v: Value) -> bool:
+    """Whether a float follows from constant codes."""
+    made = g.producer(v)
+    while made is not None and made.op in (shape.TRANSPOSE, shape.RESHAPE):
+        made = g.producer(made.args["x"])
+    return made is not None and made.op is convert.DEQUANTIZE and made.args["x"].constant
+
+
+def turned(w: Value) -> Value:
+    """A constant matrix transposed."""
+    quant = w.tensor.quant
+    quant = replace(quant, axis=1 - quant.axis) if isinstance(quant, ChannelQuant) else quant
+    return Value(w.name, Tensor(w.type, w.shape[::-1], quant, np.ascontiguousarray(w.array.T)))
+
+
+# Two operands, and several.
+def pair(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
+    """Two operands of the output's type."""
+    found = {n: as_code(g, made.args[n], out.type) or codes(g, made.args[n], out, n) for n in "xy"}
+    if made.op is e.MUL and not out.scale > found["x"].tensor.scale * found["y"].tensor.scale:
+        raise Unfit("the output's scale does not exceed the product of the inputs'")
+    return made.op, made.args | found
+
+
+def as_code(g: Rewriter, v: Value, type_: Type) -> Value | None:
+    """A single number is exact as one step of a scale of its own size."""
+    value = number(v) if v.type == F32 else None
+    if value is None or not np.isfinite(value):
+        return None
+    zero = 1 if value < 0 and type_ == Q8 else 0
+    code = zero + (value > 0) - (value < 0)
+    return g.build.const(np.full(v.shape, code), type_, Tensor(type_, v.shape, Quant(abs(value) or 1.0, zero)))
+
+
+def chosen(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
+    """One of two operands of the output's type."""
+    return made.op, made.args | {n: as_code(g, made.args[n], out.type) or codes(g, made.args[n], out, n) for n in "xy"}
+
+
+def joined(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
+    """Operands of the output's type; their scales may differ."""
+    return made.op, made.args | {"xs": tuple(codes(g, x, out) for x in made.args["xs"])}
+
+
+# One operand.
+def equal(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
+    """NNAPI wants the input's grid on the output; bringing that to another would round twice."""
+    x = codes(g, made.args["x"], out)
+    if x.tensor.quant != out.quant:
+        raise Unfit("its output has another grid than its input")
+    return made.op, made.args | {"x": x}
+
+
+def fixed(quants: Mapping[Type, Quant]) -> Callable[[Rewriter, Node, Tensor], tuple[OpDef, Args]]:
+    """The rule of an operation whose output's grid NNAPI dictates."""
+    def rule(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
+        x, want, grid = codes(g, made.args["x"], out), quants[out.type], out.quant
+        assert isinstance(grid, Quant)
+        if grid != want:
+            raise Unfit(f"its output has scale {grid.scale:.6g} and zero point {grid.zero}, not {want.scale:.6g} and "
+                        f"{want.zero}")
+        return made.op, made.args | {"x": x}
+    return rule
+
+
+def free(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
+    """Any grids."""
+    return made.op, made.args | {"x": codes(g, made.args["x"], out)}
+
+
+GROUPS: dict[OpDef, Callable[[Rewriter, Node, Tensor], tuple[OpDef, Args]]] = {
+    **dict.fromkeys((conv.CONV_2D, conv.GROUPED_CONV_2D, conv.TRANSPOSE_CONV_2D, linear.LINEAR, conv.FULLY_CONNECTED),
+                    filtered(0)),
+    conv.DEPTHWISE_CONV_2D: filtered(3), host.MATMUL: multiplied,
+    **dict.fromkeys((e.ADD, e.SUB, e.MUL, e.PRELU), pair), **dict.fromkeys((e.MAXIMUM, e.MINIMUM, e.SELECT), chosen),
+    shape.CONCATENATION: joined, e.HARD_SWISH: free,
+    **dict.fromkeys((image.AVERAGE_POOL_2D, r.MEAN, image.RESIZE_BILINEAR, e.RELU6, e.RELU1), equal),
+    norm.SOFTMAX: fixed(LOGISTIC_QUANT), e.LOGISTIC: fixed(LOGISTIC_QUANT), e.TANH: fixed(TANH_QUANT)}
