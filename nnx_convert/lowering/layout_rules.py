@@ -141,6 +141,7 @@ def searched(node: Node, p: Perm, _: Sequence[Perm]) -> Plan:
 
 
 def reversed_axis(node: Node, p: Perm, _: Sequence[Perm]) -> Plan | None:
+    """Any order; the axes are a list."""
     axis = numbers(node, "axis")
     return None if axis is None else Plan({X: p}, (p,), {"axis": [p.index(a % len(p)) for a in axis]})
 
@@ -182,6 +183,7 @@ def one_dropped(node: Node, p: Perm, _: Sequence[Perm]) -> Plan:
 
 
 def squeezed(node: Node, p: Perm, _: Sequence[Perm]) -> Plan | None:
+    """Axes of size 1 that go; where it says none, all do."""
     dims = numbers(node, "dims")
     if dims is None:
         return None
@@ -272,6 +274,7 @@ def permutation(node: Node) -> Perm | None:
 
 
 def reshaped(node: Node, p: Perm, _: Sequence[Perm]) -> Plan | None:
+    """In the order in which it moves nothing, if there is one."""
     shape = node.args["shape"]
     if not isinstance(shape, Value):
         return None
