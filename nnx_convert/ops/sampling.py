@@ -49,15 +49,15 @@ def resampled(shape: Shape, axes: Shape, scales: Tensor | None, sizes: Tensor | 
 
 @host(60600, ALL, Rule("axes are distinct axes of x", lambda x, axes:
                        len({*axes.ints()}) == len(axes.ints()) and all(0 <= a < x.rank for a in axes.ints())),
-      Rule("scales or sizes has a number for each of axes, and roi two", lambda axes, scales, sizes, roi:
-           given(scales) != given(sizes) and (scales if given(scales) else sizes).shape == axes.shape and
+      Rule("scales or sizes, or both, have a number for each of axes, and roi two", lambda axes, scales, sizes, roi:
+           (given(scales) or given(sizes)) and all(not given(v) or v.shape == axes.shape for v in (scales, sizes)) and
            (not given(roi) or roi.shape == (2 * axes.shape[0],))),
       Rule("mode, grid, rounding and policy are codes", lambda mode, grid, rounding, policy:
            0 <= mode < 3 and 0 <= grid < len(GRIDS) and 0 <= rounding < len(ROUNDINGS) and 0 <= policy < 3),
       Rule("roi is there where the grid is its", lambda roi, grid: given(roi) or grid != 5))
 def INTERPOLATE(x: T, roi: AnyT | None, scales: AnyT | None, sizes: AnyT | None, axes: Ints1, mode: Int, grid: Int,
                 rounding: Int, policy: Int, a: Float, inside: Bool, extrapolation: Float, smooth: Bool) -> T:
-    """x on another grid along axes, as ONNX's Resize; inside: only cells that are there count; smooth: antialiased."""
+    """x on another grid along axes, as ONNX's Resize; inside: only cells of x count; smooth: antialiased."""
     return x.like(resampled(x.shape, axes.ints(), scales, sizes, policy))
 
 

@@ -51,15 +51,19 @@ def INTERPOLATE(site: Site, x: Tensor, roi: Tensor | None, scales: Tensor | None
 
 def grown(old: Shape, scales: Array | None, sizes: Array | None, policy: int) -> tuple[Shape, tuple[float, ...]]:
     """The new sizes of axes, and by which factors they grow; raises `RunError` on what is no size or factor."""
+    wanted: Shape = ()
     if sizes is not None:
         wanted = tuple(int(n) for n in sizes.reshape(-1))
         if min(wanted, default=0) < 0 or 0 in old:
             raise RunError(f"sizes {list(old)} become {list(wanted)}")
-        return s.kept(old, wanted, policy)
+        if scales is None:
+            return s.kept(old, wanted, policy)
     assert scales is not None
     factors = tuple(float(f) for f in scales.reshape(-1))
     if not all(0 < f < np.inf for f in factors):
         raise RunError(f"scales are {list(factors)}")
+    if sizes is not None:
+        return wanted, factors
     return tuple(s.scaled(n, f) for n, f in zip(old, factors, strict=True)), factors
 
 
