@@ -80,8 +80,11 @@ def spelt(key: Key) -> str:
     return repr(f"{domain}.{name}{f':{overload}' if overload else ''}"[:SHOWN])
 
 
-def whole(graph: Any, imported: Mapping[str, int], functions: Mapping[Key, Any]) -> None:
-    """Check the main graph and the functions; raises `FormatError`, `Unsupported` naming node and rule."""
+def whole(graph: Any, imported: Mapping[str, int], functions: Mapping[Key, Any]) -> int:
+    """Check the main graph and the functions; how many nodes the graph has, those of graphs within it included.
+
+    Raises `FormatError`, `Unsupported` naming node and rule.
+    """
     for port in graph.input:
         if port.type.WhichOneof("value") is None:
             raise FormatError(f"the input {port.name!r:.{SHOWN}} has no type")
@@ -91,6 +94,7 @@ def whole(graph: Any, imported: Mapping[str, int], functions: Mapping[Key, Any])
     for key, f in functions.items():
         calls[key] = function(key, f, imported, functions)
     expandable(calls)
+    return sum(main.calls.values())
 
 
 def function(key: Key, f: Any, imported: Mapping[str, int], functions: Mapping[Key, Any]) -> dict[Key, int]:

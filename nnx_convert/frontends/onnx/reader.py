@@ -23,6 +23,7 @@ class Model:
     """A file: its main graph and functions as messages, and the operator sets that the graph's nodes are of.
 
     `versions` are those sets by domain, the default one being "". `folder`: where weights are that stand elsewhere.
+    `operators` counts the nodes of the graph and of those within it.
     """
 
     graph: Any
@@ -30,6 +31,7 @@ class Model:
     versions: Mapping[str, int]
     functions: Mapping[Key, Any]
     folder: Folder
+    operators: int = 0
     producer: str = ""
     description: str = ""
     metadata: tuple[tuple[str, str], ...] = field(default=())
@@ -48,8 +50,8 @@ def read(data: Any, folder: Path | None = None) -> Model:
     checks.ir_version(proto)
     versions = checks.versions(proto.opset_import, proto.ir_version)
     functions = checks.functions_of(proto)
-    checks.whole(proto.graph, versions, functions)
+    operators = checks.whole(proto.graph, versions, functions)
     producer = f"{text(proto.producer_name)} {text(proto.producer_version)}".strip()
     metadata = tuple((text(p.key), text(p.value)) for p in proto.metadata_props)
-    return Model(proto.graph, proto.ir_version, versions, functions, Folder(folder, data), producer,
+    return Model(proto.graph, proto.ir_version, versions, functions, Folder(folder, data), operators, producer,
                  text(proto.graph.doc_string) or text(proto.doc_string), metadata)

@@ -12,6 +12,7 @@ from ...symbols import symbol
 from ...types import LIST, UNKNOWN, Port, Rim, Shape, Source, Tensor, known, sharper
 from .checks import declared
 from .constants import GRIDDED, dtype_of
+from .reader import Model
 from .scope import Session
 from .tensors import PLAIN
 
@@ -68,13 +69,19 @@ def merged(session: Session, v: Value, port: Any) -> Tensor:
     return replace(v.tensor, dims=sharper(v.tensor.dims, dims or (1,)))
 
 
-def rim_of(session: Session, model: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> Rim:
-    """The ports of a graph, and where it is from."""
+def rim_of(session: Session, model: Model, inputs: Sequence[Value], outputs: Sequence[Value]) -> Rim:
+    """The ports of a graph, and where it is from. An output of a name that another has is followed by its number."""
     ins = tuple(_port(session, v, v.name) for v in inputs)
-    outs = tuple(_port(session, v, p.name) for v, p in zip(outputs, model.graph.output, strict=True))
-    return Rim(ins, outs, source=Source(
-        "onnx", f"opset {model.versions.get('', 0)}", operators=len(model.graph.node),
-        description=model.graph.doc_string))
+    outs: dict[str, Port] = {}
+    for v, p in zip(outputs, model.graph.output, strict=True):
+        name = p.name
+        while name in outs:
+            name = f"{name}_{len(outs)}"
+        outs[name] = _port(session, v, name)
+    versions = [f"{domain or 'opset'} {n}" for domain, n in sorted(model.versions.items())]
+    return Rim(ins, tuple(outs.values()), source=Source(
+        "ONNX", ", ".join(versions), model.operators, len(model.graph.sparse_initializer),
+        model.description, metadata=model.metadata))
 
 
 def _port(session: Session, v: Value, name: str) -> Port:
