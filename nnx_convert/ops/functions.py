@@ -166,3 +166,9 @@ def EINSUM(*xs: T, equation: Ints1) -> T:
 def INTEGER_POWER(x: T, y: T) -> T:
     """x ** y of integers, rounded toward zero; 0 to a negative power is 0."""
     return both(x, y)
+
+
+@host(60646, ALL, SQUARE_MATRICES)
+def MATRIX_INVERSE(x: T) -> T:
+    """The inverse of each matrix of the last two axes."""
+    return x

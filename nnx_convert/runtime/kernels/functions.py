@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from ...errors import RunError
 from ...ops import functions as f
 from ...schema import OpDef
 from ...types import Array, Tensor
@@ -90,6 +91,17 @@ def SHIFT(site: Site, x: Tensor, y: Tensor, left: bool) -> Run:
 def DETERMINANT(site: Site, x: Tensor) -> Run:
     def step(out: Array, x: Array) -> None:
         np.copyto(out, np.linalg.det(x).reshape(out.shape), casting="unsafe")
+    return widened(step) if x.type.dtype == np.float16 else step
+
+
+@kernel(f.MATRIX_INVERSE)
+def MATRIX_INVERSE(site: Site, x: Tensor) -> Run:
+    """Raises `RunError` where a matrix has none."""
+    def step(out: Array, x: Array) -> None:
+        try:
+            np.copyto(out, np.linalg.inv(x), casting="unsafe")
+        except np.linalg.LinAlgError as error:
+            raise RunError("a matrix has no inverse") from error
     return widened(step) if x.type.dtype == np.float16 else step
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from one_op import run_op, tensor
 
+from nnx_convert.errors import RunError
 from nnx_convert.ops import functions as f
 from nnx_convert.schema import OpDef, OpError
 from nnx_convert.types import F16, F32, F64, I16, I32, I64, Q8, U32, U64, Quant, Tensor, Type
@@ -53,6 +54,8 @@ CASES: list[tuple[OpDef, tuple[Any, Type], dict[str, Any], Any]] = [
     (f.INTEGER_POWER, ([2, -2, 0, -1, 3, 1, 0], I64), {"y": ([10, 3, 0, -3, -1, -5, -1], I64)},
      [1024, -8, 1, -1, 0, 1, 0]),
     (f.INTEGER_POWER, ([[2], [3]], U32), {"y": ([31, 2], U32)}, [[2**31, 4], [3**31 % 2**32, 9]]),
+    (f.MATRIX_INVERSE, (MATRICES[:1], F32), {}, [[[1.5, -0.5], [-2, 1]]]),
+    (f.MATRIX_INVERSE, (MATRICES[0], F16), {}, [[1.5, -0.5], [-2, 1]]),
     (f.DETERMINANT, (MATRICES, F32), {}, [2, 0]), (f.DETERMINANT, (MATRICES[0], F64), {}, [2]),
     (f.DETERMINANT, (MATRICES[0], F16), {}, [2])]
 
@@ -69,6 +72,11 @@ def test_case(op: OpDef, x: Any, rest: dict[str, Any], want: Any) -> None:
     got = run_op(op, {"x": first} | {n: operand(v) for n, v in rest.items()}, *outs)[0]
     assert got.shape == np.shape(want)
     np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_a_matrix_without_an_inverse() -> None:
+    with pytest.raises(RunError, match="no inverse"):
+        run_op(f.MATRIX_INVERSE, {"x": tensor([[1.0, 2.0], [2.0, 4.0]], F64)})
 
 
 #: An equation and the shapes of its operands.

@@ -48,8 +48,11 @@ class Steps:
 
 
 def attended(g: Op, q: Value, k: Value, v: Value, mask: Mask, *, scale: float | None = None, softcap: float = 0.0,
-             precision: Type | None = None) -> Steps:
-    """softmax(scale * q @ k.T + mask) @ v of [batch, heads, length, width]; keys may have fewer heads than queries."""
+             precision: Type | None = None, blind: bool = True) -> Steps:
+    """softmax(scale * q @ k.T + mask) @ v of [batch, heads, length, width]; keys may have fewer heads than queries.
+
+    `blind`: a query that sees no key has shares of 0.
+    """
     scores = scored(g, q, k, 1 / math.sqrt(g.shape(q)[3]) if scale is None else scale)
     capped = scores
     if softcap > 0:
@@ -59,10 +62,10 @@ def attended(g: Op, q: Value, k: Value, v: Value, mask: Mask, *, scale: float | 
     masked = capped if bias is None else add(g, capped, bias)
     wide = masked if precision is None else g.cast(masked, precision)
     shares = shared(g, wide)
-    if bias is not None and may_be_blind(mask):
+    if blind and bias is not None and may_be_blind(mask):
         most = g(r.REDUCE_MAX, bias, [g.rank(bias) - 1], keep=True)
-        blind = g.elementwise(e.EQUAL, most, number(g, bias, -np.inf))
-        shares = where(g, blind, number(g, shares, 0), shares)
+        nothing = g.elementwise(e.EQUAL, most, number(g, bias, -np.inf))
+        shares = where(g, nothing, number(g, shares, 0), shares)
     shares = g.cast(shares, q.type)
     return Steps(scores, capped, masked, shares, product(g, shares, v, False))
 

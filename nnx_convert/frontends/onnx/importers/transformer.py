@@ -1,0 +1,158 @@
+"""ONNX Runtime's operators of attention."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+
+from ....errors import FormatError
+from ....graph import Value
+from ....ops import elementwise as e
+from ....ops.shape import CONCATENATION, SLICE, SPLIT
+from ....types import I32, known
+from ..importer import Op
+from ..registry import MICROSOFT, imports
+from .attention import Mask, attended, heads_apart, heads_together, joined, rotated, rows, visible
+from .elementwise import add, number, where
+from .matmul import product
+
+#: What hides a key for good.
+LEAST = float(np.finfo(np.float32).min)
+
+
+def hidden(g: Op, mask: Value, batch: int, total: int, like: Value, value: float) -> Value:
+    """A mask as numbers to add to [batch, heads, length, total]: `value` where a key is hidden.
+
+    Of rank 1 it counts the keys of each row, and says after these counts where they begin if it is twice as long; of
+    rank 2 to 4 it is 0 where a key is hidden. Raises `Unsupported`.
+    """
+    if g.rank(mask) == 1:
+        seen = between(g, mask, batch, total)
+    else:
+        shape = g.shape(mask)
+        full = (shape[0],) + (1,) * (4 - len(shape)) + shape[1:]
+        seen = g.elementwise(e.GREATER, g.reshape(g.cast(mask, I32), full), g.const(np.zeros((), np.int32)))
+    return where(g, seen, number(g, like, 0), number(g, like, value))
+
+
+def between(g: Op, counts: Value, batch: int, total: int) -> Value:
+    """Whether a key is among those counted of each row; see `hidden`."""
+    n = g.shape(counts)[0]
+    if not known(n) or not known(batch) or n not in (batch, 2 * batch) or not known(total):
+        g.unsupported("has a mask of packed sequences, or of open sizes")
+    at = g.const(np.arange(total, dtype=np.int32).reshape(1, 1, 1, total))
+    ends = [g.reshape(v, (batch, 1, 1, 1)) for v in (
+        g.add(SPLIT, g.cast(counts, I32), axis=0, count=n // batch) if n > batch else [g.cast(counts, I32)])]
+    seen = g.elementwise(e.LESS, at, ends[0])
+    if len(ends) == 1:
+        return seen
+    return g.elementwise(e.LOGICAL_AND, seen, g.elementwise(e.GREATER_EQUAL, at, ends[1]))
+
+
+def masked(g: Op, like: Value, length: int, total: int, batch: int, mask: Value | None, filter_: float,
+           unidirectional: int, bias: Value | None) -> Mask:
+    """All that is added to scores, as one sum."""
+    parts = [] if mask is None else [hidden(g, mask, batch, total, like, filter_)]
+    if unidirectional:
+        if not known(length) or not known(total):
+            g.unsupported("hides later keys of an open number", "give the input sizes")
+        seen = visible(length, total, total - length, 0, None)
+        parts.append(g.const(np.where(seen, 0, LEAST).astype(like.type.dtype), like.type))
+    parts += [] if bias is None else [bias]
+    return Mask(added=reduce(lambda a, b: add(g, a, b), parts)) if parts else Mask()
+
+
+@imports("Attention", domain=MICROSOFT, arithmetic=True)
+def packed_attention(g: Op, x: Value, weights: Value, bias: Value | None = None, mask_index: Value | None = None,
+                     past: Value | None = None, attention_bias: Value | None = None,
+                     past_sequence_length: Value | None = None, *, num_heads: int, do_rotary: int = 0,
+                     mask_filter_value: float = -10000.0, past_present_share_buffer: int = 0,
+                     qkv_hidden_sizes: tuple[int, ...] = (), rotary_embedding_dim: int = 0,
+                     scale: float | None = None, unidirectional: int = 0) -> Sequence[Value | None]:
+    """One product makes queries, keys and values; the past ones of both lie in one tensor."""
+    if do_rotary or past_present_share_buffer:
+        g.unsupported("turns its queries, or shares buffers")
+    whole = product(g, x, weights)
+    parts = cut(g, whole if bias is None else add(g, whole, bias), qkv_hidden_sizes)
+    q, k, v = (heads_apart(g, p, num_heads) for p in parts)
+    if past is not None:
+        before = [g.reshape(p, g.shape(p)[1:]) for p in g.add(SPLIT, past, axis=0, count=2)]
+        k, v = joined(g, before[0], k), joined(g, before[1], v)
+    batch, length, total = g.shape(x)[0], g.shape(q)[2], g.shape(k)[2]
+    mask = masked(g, q, length, total, batch, mask_index, mask_filter_value, unidirectional, attention_bias)
+    y = heads_together(g, attended(g, q, k, v, mask, scale=scale or None, blind=False).context)
+    if not g.wanted(1):
+        return y, None
+    return y, g(CONCATENATION, xs=tuple(g.reshape(p, (1, *g.shape(p))) for p in (k, v)), axis=0)
+
+
+def cut(g: Op, x: Value, sizes: Sequence[int]) -> Sequence[Value]:
+    """The last axis in three parts: as long as is said, or alike."""
+    if not sizes or len(set(sizes)) == 1:
+        return g.add(SPLIT, x, axis=2, count=3)
+    starts = np.cumsum([0, *sizes]).tolist()
+    return [g(SLICE, x, [0, 0, a], [-1, -1, n]) for a, n in zip(starts, sizes, strict=False)]
+
+
+@imports(domain=MICROSOFT, arithmetic=True)
+def MultiHeadAttention(g: Op, query: Value, key: Value | None = None, value: Value | None = None,
+                       bias: Value | None = None, key_padding_mask: Value | None = None,
+                       attention_bias: Value | None = None, past_key: Value | None = None,
+                       past_value: Value | None = None, past_sequence_length: Value | None = None,
+                       cache_indirection: Value | None = None, *, num_heads: int, mask_filter_value: float = -10000.0,
+                       scale: float | None = None, unidirectional: int = 0) -> Sequence[Value | None]:
+    if cache_indirection is not None or past_sequence_length is not None:
+        g.unsupported("shares buffers")
+    q, k, v = queries(g, query, key, value, bias, num_heads)
+    k, v = joined(g, past_key, k), joined(g, past_value, v)
+    batch, length, total = g.shape(q)[0], g.shape(q)[2], g.shape(k)[2]
+    mask = masked(g, q, length, total, batch, key_padding_mask, mask_filter_value, unidirectional, attention_bias)
+    steps = attended(g, q, k, v, mask, scale=scale or None, blind=False)
+    return heads_together(g, steps.context), k, v, steps.scores
+
+
+def queries(g: Op, query: Value, key: Value | None, value: Value | None, bias: Value | None, heads: int
+            ) -> Sequence[Value]:
+    """Queries, keys and values [batch, heads, length, width], out of one tensor, two, or three."""
+    given = [query, key, value]
+    if g.rank(query) == 5 or key is not None and g.rank(key) == 5:
+        packed = query if key is None else key
+        count = g.shape(packed)[3]
+        batch, length, _, _, width = g.shape(packed)
+        flat = [g.reshape(p, (batch, length, heads * width)) for p in g.add(SPLIT, packed, axis=3, count=count)]
+        given = [*[query][:3 - count], *flat]
+    if bias is not None:
+        sizes = [g.shape(p)[-1] if p is not None and g.rank(p) == 3 else 0 for p in given]
+        if sizes[1] == 0:
+            sizes = [sizes[0]] * 3
+        given = [p if p is None or g.rank(p) != 3 else add(g, p, b) for p, b in zip(
+            given, pieces(g, bias, sizes), strict=True)]
+    if any(p is None for p in given):
+        raise FormatError("has queries without keys, or keys without values")
+    return [p if g.rank(p) == 4 else heads_apart(g, p, heads) for p in given if p is not None]
+
+
+def pieces(g: Op, x: Value, sizes: Sequence[int]) -> Sequence[Value]:
+    """A vector in parts of these sizes."""
+    starts = np.cumsum([0, *sizes]).tolist()
+    return [g(SLICE, x, [a], [n]) if n else x for a, n in zip(starts, sizes, strict=False)]
+
+
+@imports("RotaryEmbedding", domain=MICROSOFT, arithmetic=True)
+def rotary_by_position(g: Op, x: Value, position_ids: Value, cos_cache: Value, sin_cache: Value, *,
+                       interleaved: int = 0, is_packed_batching: int = 0, num_heads: int = 0,
+                       rotary_embedding_dim: int = 0, scale: float = 1.0) -> Value:
+    """Of one position only, that of the first: the others follow it."""
+    if is_packed_batching or scale != 1:
+        g.unsupported("turns packed rows, or scales them")
+    flat, half = g.rank(x) == 3, g.shape(cos_cache)[1]
+    heads = num_heads or (int(g.shape(x)[2]) // (2 * half) if flat else 0)
+    if g.rank(position_ids) == 1:
+        length = g.shape(x)[1 if flat else 2]
+        if not known(length):
+            g.unsupported("turns an open number of positions", "give the input sizes")
+        ramp = g.const(np.arange(length, dtype=np.int32).reshape(1, length))
+        position_ids = add(g, ramp, g.reshape(g.index(position_ids), (1, 1)))
+    cos, sin = rows(g, cos_cache, position_ids), rows(g, sin_cache, position_ids)
+    return rotated(g, x, cos, sin, heads, rotary_embedding_dim, bool(interleaved))
