@@ -19,18 +19,22 @@ from ..target import Target
 from ..types import I32, ChannelQuant, Tensor, known, rebuilt
 from .axes import Perm, ident, in_memory, inverse, stored, turn
 from .layout_rules import X, Picked, Plan, Slot, slots
-from .layout_search import chosen
+from .layout_search import chosen, prepared
 from .rewrite import Event, prune
 from .sinks import SINKS, TIDY
 
 
 def layout(graph: Graph, target: Target, trace: list[Event]) -> Graph:
-    """The graph with every value in its order; one without images of the source's order is the same object."""
-    if not any(n.args.get("nchw") is True for n in graph.nodes):
+    """The graph with every value in its order; the same object where it has no images and less cannot be moved."""
+    images = any(n.args.get("nchw") is True for n in graph.nodes)
+    if not images and not any(n.op is shape.TRANSPOSE for n in graph.nodes):
         return graph
-    graph = SINKS(prune(graph, target, trace), target, trace)
-    graph = TIDY(_Relaid(graph, chosen(graph, target)).run(), target, trace)
-    return prune(graph, target, trace)
+    sunk = SINKS(prune(graph, target, trace), target, said := list[Event]())
+    plans, cost = chosen(sunk, target)
+    if not images and cost >= prepared(graph, target).as_it_is():
+        return graph
+    trace += said
+    return prune(TIDY(_Relaid(sunk, plans).run(), target, trace), target, trace)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from ..ops.linear import LINEAR
 from ..target import Target
 from ..types import known
 from .axes import Perm, ident
-from .layout_rules import Plan, Slot, leading, memory, plans, pulled, slots, source_order
+from .layout_rules import Plan, Slot, leading, memory, plans, pulled, slots
 
 #: Orders considered for a value, and plans for a node.
 MOST = 16
@@ -77,6 +77,11 @@ class Search:
     def total(self) -> int:
         """What the choice costs."""
         return sum(map(self.cost, self.weight))
+
+    def as_it_is(self) -> int:
+        """What the source's order costs."""
+        self.choice = self.source()
+        return self.total()
 
     def agrees(self, edge: Edge) -> bool:
         """Whether a value comes as its reader wants it."""
@@ -182,8 +187,8 @@ class Search:
         return (maker, self.cheapest(maker, ways, self.near[maker])) if maker and ways else None
 
 
-def chosen(graph: Graph, target: Target) -> dict[Node, Plan]:
-    """The plan of each node: those that together leave the least to move, as far as the search finds them."""
+def chosen(graph: Graph, target: Target) -> tuple[dict[Node, Plan], int]:
+    """The plan of each node, those that together leave the least to move, as far as the search finds them; its cost."""
     search = prepared(graph, target)
     best, least = dict[Node, Way](), -1
     for start in (search.forward, search.source, search.backward):
@@ -191,7 +196,7 @@ def chosen(graph: Graph, target: Target) -> dict[Node, Plan]:
         search.descend()
         if least < 0 or search.total() < least:
             best, least = search.choice, search.total()
-    return {n: way.plan for n, way in best.items()}
+    return {n: way.plan for n, way in best.items()}, least
 
 
 def prepared(graph: Graph, target: Target) -> Search:
@@ -247,8 +252,7 @@ class _Spread:
         """Add the ways that the orders seen at a node give it; the neighbours that have something new to see."""
         near = list[Node]()
         if not self.ways.setdefault(n, {}):
-            first = source_order(n) if n.args.get("nchw") is not True else next(iter(self.asked(n, ident(4))))
-            near += self.add(n, first)
+            near += self.add(n, next(iter(self.asked(n, ident(leading(n))))))
         for p in self.orders(n):
             # What most rules say does not depend on the orders wanted.
             asked = n, p, len(self.seen.get(n.outputs[0], {})) if n.op is LINEAR else 0
