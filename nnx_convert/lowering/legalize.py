@@ -52,7 +52,7 @@ def ex_logic(g: Rewriter, node: Node) -> Result:
 def ex_any(g: Rewriter, node: Node) -> Result:
     """The largest, or the smallest, of a mask."""
     op = ex.REDUCE_MAX_EX if node.op is r.REDUCE_ANY else ex.REDUCE_MIN_EX
-    m = g(op, g(host.TO_MASK, node.args["x"]), node.args["axes"])
+    m = g(op, g(host.TO_MASK, node.args["x"]), node.args["axes"], out=Tensor(Q8, None, ex.MASK))
     return g.legal(g(host.TO_BOOL, reshaped(g, m, node) if node.args["keep"] else m))
 
 
