@@ -227,8 +227,7 @@ class OpDef:
         to = next((args[p.name] for p in self.params if p.kind.output == "type"), None)
         outs = self.returns * count if self.returns[0].variadic else self.returns[:count or None]
         types = (to if p.kind.output else key if p.kind.is_key and key is not None
-                 else next(iter(p.kind.allowed(key, self.types)))
-                 for p in outs)
+                 else next(iter(p.kind.allowed(key, self.types))) for p in outs)
         return tuple(Tensor(t, None) for t in types if t is not None)
 
     def _types(self, placed: Placed, outputs: Sequence[Tensor]) -> int:
