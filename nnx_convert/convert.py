@@ -71,7 +71,7 @@ def _compiled(data: Data, target: Target, shapes: Mapping[str, Shape], strict: b
     graph = import_graph(data, shapes, signature, folder)
     said("lowering")
     if strict:
-        target = replace(target, hybrid="float")       # the exact way is the host's
+        target = replace(target, hybrid="float", int64="narrow")       # the exact ways are the host's
     legal, trace = lower(graph, target, evaluate)
     if strict:
         refuse_host(legal, trace, target)

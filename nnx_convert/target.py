@@ -16,7 +16,9 @@ class Target:
     `level`: 27 to 31, or an updatable level as 6, 7, 8 (also 1000006 and so on). `ex`: NNAPI-EX is there.
     `experimental`: DENSIFY is. `sparse`: keep sparse constants compressed where the target takes DENSIFY, or
     fold them to dense ones. `hybrid`: products of floats and int8 weights exactly as in TFLite, on
-    the host, or as NNAPI's float operations on dequantised weights. Raises `UsageError` on a level that does not exist.
+    the host, or as NNAPI's float operations on dequantised weights. `int64`: 64-bit integers are computed in 32 bits
+    where that is proven to be the same, on the host elsewhere, or in 32 bits wherever there is an operation.
+    Raises `UsageError` on a level that does not exist.
     """
 
     level: int = 30
@@ -24,6 +26,7 @@ class Target:
     experimental: bool = True
     sparse: Literal["keep", "fold"] = "keep"
     hybrid: Literal["exact", "float"] = "exact"
+    int64: Literal["exact", "narrow"] = "exact"
 
     def __post_init__(self) -> None:
         level = self.level + 1_000_000 if 6 <= self.level <= 8 else int(self.level)
@@ -34,6 +37,8 @@ class Target:
             raise UsageError(f"sparse is 'keep' or 'fold', not {self.sparse!r}")
         if self.hybrid not in ("exact", "float"):
             raise UsageError(f"hybrid is 'exact' or 'float', not {self.hybrid!r}")
+        if self.int64 not in ("exact", "narrow"):
+            raise UsageError(f"int64 is 'exact' or 'narrow', not {self.int64!r}")
         object.__setattr__(self, "level", level)
 
     def has(self, op: OpDef) -> bool:

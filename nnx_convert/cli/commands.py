@@ -92,6 +92,9 @@ def commands() -> None:
 @click.option("--hybrid", type=click.Choice(("exact", "float")), default="exact", show_default=True,
               help="Float activations beside int8 weights: exactly as in TFLite, on the host, or the device's float "
                    "operations on dequantised weights. --strict takes the latter.")
+@click.option("--int64", type=click.Choice(("exact", "narrow")), default="exact", show_default=True,
+              help="64-bit integers: in 32 bits where that is proven to be the same and on the host elsewhere, or in "
+                   "32 bits wherever the device has an operation. --strict takes the latter.")
 @click.option("--strict", is_flag=True, help="Refuse what the device does not take; else it runs on the host.")
 @click.option("--signature", metavar="NAME", help="The entry point to convert, where it is not the main one.")
 @shared

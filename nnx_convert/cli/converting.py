@@ -24,19 +24,20 @@ FORMATS = {"tflite": "TFLite", "onnx": "ONNX", "nnx": "NNX"}
 
 
 def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_experimental: bool,
-                 sparse: Literal["keep", "fold"], hybrid: Literal["exact", "float"], strict: bool,
-                 signature: str | None, shapes: Mapping[str, Shape], report: str) -> None:
+                 sparse: Literal["keep", "fold"], hybrid: Literal["exact", "float"],
+                 int64: Literal["exact", "narrow"], strict: bool, signature: str | None,
+                 shapes: Mapping[str, Shape], report: str) -> None:
     """Do it; raises `NnxError`. The file is written before anything is said, so what is said is so."""
     begun = time.perf_counter()
-    wanted = Target(int(target.removeprefix("fl")), not no_ex, not no_experimental, sparse, hybrid)
+    wanted = Target(int(target.removeprefix("fl")), not no_ex, not no_experimental, sparse, hybrid, int64)
     with Progress() as progress:
         data, name = read(model)
         form = kind(data)
         if form == "nnx":
             nothing_to_obey(name, {
                 "--target": target != "30", "--no-ex": no_ex, "--no-experimental": no_experimental,
-                "--sparse": sparse != "keep", "--hybrid": hybrid != "exact", "--strict": strict,
-                "--signature": signature is not None, "--shape": bool(shapes)})
+                "--sparse": sparse != "keep", "--hybrid": hybrid != "exact", "--int64": int64 != "exact",
+                "--strict": strict, "--signature": signature is not None, "--shape": bool(shapes)})
             converted = loaded(data, name)
         else:
             output = output or f"{Path(model).stem}.nnx"

@@ -19,6 +19,7 @@ from .hybrid import HYBRID
 from .layout import layout
 from .legalize import LEGALIZE, MASKS, PREFER_EX
 from .narrow import NARROW, inputs_of_few_axes
+from .narrow64 import narrow64
 from .qdq import fusing
 from .retype import unsigning
 from .rewrite import Event, Pass, prune, throughout
@@ -29,6 +30,7 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
     fold = folding(evaluate)
     return [
         fusing(evaluate),                    # ONNX's codes
+        narrow64,                            # INT64 as INT32, as far as that is the same
         unsigning(evaluate),                 # int8 as uint8 below level 30
         densifying(evaluate),                # sparse constants: DENSIFY, or dense
         fold,
