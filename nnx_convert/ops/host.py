@@ -15,7 +15,7 @@ from ..kinds import (
     BROADCASTS, Any1, Bool, Bools, Fx, Int, Ints, Ints1, Mask, Natural, T, To, broadcast, scheme_pads, window)
 from ..schema import HOST_CODES, OPS, OpDef, composite, host
 from ..signature import Kind, Levels, Param
-from ..types import B8, HOST_TYPES, I32, OBJECTS, Q8, REALS, STR, TENSORS, UNKNOWN, Quant, Tensor, Type, known
+from ..types import B8, HOST_TYPES, I32, OBJECTS, Q8, REALS, TENSORS, UNKNOWN, Quant, Tensor, Type, known
 from .elementwise import both
 
 ALL = dict.fromkeys((*TENSORS, *HOST_TYPES), 27)
@@ -54,9 +54,9 @@ def _any_params(params: tuple[Param, ...], every: Levels) -> tuple[Param, ...]:
 
 
 def _taken(of: OpDef) -> Levels:
-    """The types that the host's version of an operation takes: graphs hand on everything, movers texts as well."""
-    moving = of.family in MOVING or of.name in MOVERS
-    return ALL | dict.fromkeys(OBJECTS if of.family == "control" else (STR,) if moving else (), 27)
+    """The types that the host's version of an operation takes: graphs and movers hand on texts and lists as well."""
+    moving = of.family in (*MOVING, "control") or of.name in MOVERS
+    return ALL | dict.fromkeys(OBJECTS if moving else (), 27)
 
 
 def _free(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -176,7 +176,8 @@ class Op:
         for port, value in zip(region.proto.input, made, strict=True):
             self.session.contents.pop(value, None)
             inner.define(port.name, value)
-        outputs = tuple(value_of(self, v) for v in run(inner, region.proto))
+        emitter = replace(self, scope=inner)
+        outputs = tuple(value_of(emitter, v) for v in run(inner, region.proto))
         inputs = (*made, *inner.captured.values())
         return Body(inner.build.finish(inputs, outputs, t.Rim()), tuple(inner.captured))
 
@@ -220,7 +221,16 @@ def run(scope: Scope, graph: Any) -> list[Given]:
         scope.define(value.name, value)
     scope.declared = {p.name: p for p in (*graph.value_info, *graph.output)}
     walk(scope, graph.node, graph.name if scope.outer else "")
-    return [scope.find(p.name) for p in graph.output]
+    return [_given(scope, p) for p in graph.output]
+
+
+def _given(scope: Scope, port: Any) -> Given:
+    """An output of a graph; one that is there where the graph says it is optional is an optional value."""
+    found = scope.find(port.name)
+    if found is None or port.type.WhichOneof("value") != "optional_type":
+        return found
+    from .importers.sequence import optional
+    return optional(_rim_op(scope), found)
 
 
 def walk(scope: Scope, nodes: Sequence[Any], graph: str = "") -> None:

@@ -13,6 +13,7 @@ from ...types import LIST, UNKNOWN, Port, Rim, Shape, Source, Tensor, known, sha
 from .checks import declared
 from .constants import GRIDDED, dtype_of
 from .reader import Model
+from .lists import holds
 from .scope import Session
 from .tensors import PLAIN
 
@@ -71,20 +72,22 @@ def merged(session: Session, v: Value, port: Any) -> Tensor:
 
 def rim_of(session: Session, model: Model, inputs: Sequence[Value], outputs: Sequence[Value]) -> Rim:
     """The ports of a graph, and where it is from. An output of a name that another has is followed by its number."""
-    ins = tuple(_port(session, v, v.name) for v in inputs)
+    ins = tuple(_port(session, v, v.name, session.kinds.get(v)) for v in inputs)
     outs: dict[str, Port] = {}
     for v, p in zip(outputs, model.graph.output, strict=True):
         name = p.name
         while name in outs:
             name = f"{name}_{len(outs)}"
-        outs[name] = _port(session, v, name)
+        outs[name] = _port(session, v, name, p.type)
     versions = [f"{domain or 'opset'} {n}" for domain, n in sorted(model.versions.items())]
     return Rim(ins, tuple(outs.values()), source=Source(
         "ONNX", ", ".join(versions), model.operators, len(model.graph.sparse_initializer),
         model.description, metadata=model.metadata))
 
 
-def _port(session: Session, v: Value, name: str) -> Port:
+def _port(session: Session, v: Value, name: str, kind: Any) -> Port:
+    if v.type == LIST:
+        return Port(name, str(holds(kind if kind.WhichOneof("value") else session.kinds[v])), None)
     dims = () if v in session.scalars else v.tensor.dims
     shape = None if dims is None else tuple(n if known(n) else None for n in dims)
     return Port(name, dtype_of(v.type), shape)

@@ -1,0 +1,27 @@
+"""A loop that counts, carries values of any shape, and collects what its rounds give."""
+from __future__ import annotations
+
+from typing import Annotated
+
+from ..kinds import KEY, Graph, Natural, OutCount
+from ..schema import Rule, host
+from ..signature import Kind
+from ..types import B8, UNKNOWN, Tensor, Type
+from .control import agree, merged
+from .sequence import Every, Whole
+
+
+@host(60401, {Type.MODEL: 27},
+      Rule("body takes the round, the condition and the values", lambda body, values: agree(body.inputs[2:], values)),
+      Rule("body gives the condition, the states, then what is collected", lambda body, states, count:
+           len(body.outputs) == 1 + count and states <= count
+           and agree(body.outputs[1:1 + states], body.inputs[2:2 + states])),
+      Rule("trip is one number", lambda trip: trip is None or trip.size == 1),
+      Rule("cond is one truth value", lambda cond: cond is None or cond.size == 1), outs=("result",))
+def LOOP(body: Annotated[Graph, KEY], trip: Whole | None, cond: Annotated[Tensor, Kind({B8: 27})] | None,
+         states: Natural, *values: Every, count: OutCount) -> list[Every]:
+    """cond, states, parts = body(i, cond, *values), i < trip, while cond: the states, and the parts of all rounds."""
+    last = [merged(a, b) for a, b in zip(values[:states], body.outputs[1:1 + states], strict=True)]
+    rounds = UNKNOWN if trip is None or trip.data is None or cond is not None else max(int(trip.data.item()), 0)
+    return last + [Tensor(t.type, None if t.dims is None else (rounds, *t.dims), t.quant)
+                   for t in body.outputs[1 + states:]]

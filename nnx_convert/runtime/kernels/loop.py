@@ -1,0 +1,48 @@
+"""A loop that counts, carries values of any shape, and collects what its rounds give."""
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...errors import RunError
+from ...ops import loop
+from ...types import Array, Signature, Tensor, known
+from ..kernel import Call, Compute, Site, sized
+from .control import LOOP_SECONDS
+
+#: A loop of more rounds than this counts as one that is not counted.
+COUNTED = 1 << 31
+
+
+@sized(loop.LOOP)
+def LOOP(site: Site, body: Signature, trip: Tensor | None, cond: Tensor | None, states: int,
+         values: tuple[Tensor, ...], count: int) -> Compute:
+    parts, call = body.outputs[1 + states:], site.calls["body"]
+
+    def run(trip: Array | None, cond: Array | None, values: Sequence[Array | None]) -> list[Array]:
+        rounds = COUNTED if trip is None else min(int(trip.item()), COUNTED)
+        last, kept = looped(call, rounds, cond is None or bool(cond.item()), values, states)
+        return last + [collected([r[k] for r in kept], t) for k, t in enumerate(parts)]
+    return run
+
+
+def looped(call: Call, rounds: int, on: bool, values: Sequence[Array | None], states: int
+           ) -> tuple[list[Array], list[list[Array]]]:
+    """The states after the loop, and what each round gave beside. Without a count it may take `LOOP_SECONDS`."""
+    now, kept, end = list(values), list[list[Array]](), time.monotonic() + LOOP_SECONDS
+    while on and len(kept) < rounds:
+        if rounds == COUNTED and time.monotonic() > end:
+            raise RunError(f"a loop without a count runs longer than {LOOP_SECONDS:g} seconds")
+        found = call([np.array([len(kept)], np.int64), np.array([on]), *now])
+        on, now[:states] = bool(found[0].all()), found[1:1 + states]
+        kept.append(found[1 + states:])
+    return [np.asarray(v) for v in now[:states]], kept
+
+
+def collected(parts: Sequence[Array], like: Tensor) -> Array:
+    """What the rounds gave along a new first axis; of no rounds, nothing of the sizes that are known."""
+    if parts:
+        return np.stack(parts)
+    return np.empty((0, *(n if known(n) else 0 for n in like.dims or ())), like.type.dtype)
