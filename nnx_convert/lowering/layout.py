@@ -29,7 +29,8 @@ def layout(graph: Graph, target: Target, trace: list[Event]) -> Graph:
     images = any(n.args.get("nchw") is True for n in graph.nodes)
     if not images and not any(n.op is shape.TRANSPOSE for n in graph.nodes):
         return graph
-    sunk = SINKS(prune(graph, target, trace), target, said := list[Event]())
+    graph, said = prune(graph, target, trace), list[Event]()
+    sunk = prune(SINKS(graph, target, said), target, said)
     plans, cost = chosen(sunk, target)
     if not images and cost >= prepared(graph, target).as_it_is():
         return graph

@@ -11,9 +11,10 @@ from functools import cache
 from typing import Any
 
 from ..graph import Node, Value
+from ..kinds import FL6
 from ..schema import OPS, OpDef
 from ..target import Target
-from ..types import known
+from ..types import F32, known
 from .axes import Perm, alike, carried, compose, dropped, ident, in_memory, inverse, ranked
 from .elements import elementwise
 
@@ -238,16 +239,28 @@ def linear(node: Node, p: Perm, wanted: Sequence[Perm]) -> Iterator[Plan]:
 
 def matmul(node: Node, p: Perm, _: Sequence[Perm]) -> Iterator[Plan]:
     """The axes of the batch in any order, ahead of the matrices; a turned matrix is a flag."""
+    turned = p.index(len(p) - 1) < p.index(len(p) - 2)
+    yield from (multiplied(node, p, turned, flip) for flip in (False, True))
+
+
+def matmul_by_rows(node: Node, p: Perm, _: Sequence[Perm]) -> Iterator[Plan]:
+    """The same where each matrix becomes a FULLY_CONNECTED, which takes x as it is and y turned."""
+    if node.args["x"].type != F32 or not all(known(n) for v in node.inputs for n in v.shape):
+        yield from matmul(node, p, _)
+    else:
+        yield multiplied(node, p, node.args["adj_x"], not node.args["adj_y"])
+
+
+def multiplied(node: Node, p: Perm, turned: bool, flip: bool) -> Plan:
+    """A product in a batch ordered as p, the matrices of x `turned`, those of y by `flip`."""
     x, y, out = (len(v.shape) for v in (node.args["x"], node.args["y"], node.outputs[0]))
     batch = tuple(a for a in p if a < x - 2) if x == y == out else ident(max(x, y, out) - 2)
-    turned = p.index(x - 1) < p.index(x - 2)
 
-    def matrix(rank: int, flip: bool) -> Perm:
+    def matrix(rank: int, flipped: bool) -> Perm:
         own = batch if x == y == out else ident(rank - 2)
-        return (*own, rank - 1, rank - 2) if flip else (*own, rank - 2, rank - 1)
-    for flip in (False, True):
-        yield Plan({X: matrix(x, turned), ("y", -1): matrix(y, flip)}, (matrix(out, False),),
-                   {"adj_x": node.args["adj_x"] != turned, "adj_y": node.args["adj_y"] != flip})
+        return (*own, rank - 1, rank - 2) if flipped else (*own, rank - 2, rank - 1)
+    return Plan({X: matrix(x, turned), ("y", -1): matrix(y, flip)}, (matrix(out, False),),
+                {"adj_x": node.args["adj_x"] != turned, "adj_y": node.args["adj_y"] != flip})
 
 
 def sequence(node: Node, p: Perm, _: Sequence[Perm]) -> Plan | None:
@@ -308,7 +321,9 @@ LATE_AXIS = ("SOFTMAX", "L2_NORMALIZATION", "LOCAL_RESPONSE_NORMALIZATION")
 def rule_of(op: OpDef, target: Target) -> Rule | None:
     """The rule of an operation, that of its own where it is the host's twin."""
     name = op.twin_of.name if op.host and op.twin_of else op.name
-    return along_the_last if name in LATE_AXIS and target.level < 29 and not op.host else _rule(name)
+    if name in LATE_AXIS and target.level < 29 and not op.host:
+        return along_the_last
+    return matmul_by_rows if name == "MATMUL" and target.level < FL6 and not op.host else _rule(name)
 
 
 @cache
