@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -130,6 +130,7 @@ def LSTM_SEQUENCE(site: Site, x: Tensor, w: Tensor, r: Tensor, b: Tensor | None,
     def make(rd: Array, bias: Array, rest: Any, d: int, dtype: np.dtype[Any]) -> Step:
         peep = rest[1]
         f, g, h_ = activations(acts, rest[3], rest[4], clip, dtype)[3 * d:3 * d + 3]
+        h_ = replace(h_, clip=0)                     # as in ONNX Runtime: the state itself is not clipped
         pi, po, pf = [dtype.type(0)] * 3 if peep is None else split(peep[d].astype(dtype), 3)
 
         def step(sums: Array, held: States) -> States:

@@ -73,10 +73,10 @@ def sequence(g: Op, gates: int, x: Value, w: Value, r: Value, b: Value | None, l
     count = 2 if direction == "bidirectional" else 1
     names = named(acts or DEFAULTS[gates] * count, len(DEFAULTS[gates]) * count)
     if layout:
-        x, h = (None if v is None else g(shape.TRANSPOSE, v, [1, 0, 2]) for v in (x, h))
+        x = g(shape.TRANSPOSE, x, [1, 0, 2])
+        h = None if h is None else g(shape.TRANSPOSE, h, [1, 0, 2])
     lengths = None if lengths is None or whole(g, lengths, x) else lengths
     a, z = numbers(names, alpha, 0), numbers(names, beta, 1)
-    assert x is not None
     return Sequence(x, w, r, b, lengths, h, names, a, z, clip, direction)
 
 
@@ -194,12 +194,12 @@ def lstm(g: Op, s: Sequence, c: Value | None, p: Value | None, d: int) -> Values
     held = [state(g, s, v, d) for v in (s.h, c)]
     if None in held:
         return None
-    i, o, f, n = range(4)
-    weights: dict[str, Any] = {f"{kind}{name}": gate(g, s, v, d, at) for kind, v in (("w", s.w), ("r", s.r))
-               for name, at in (("i", i), ("f", f), ("c", n), ("o", o))}
-    bias: dict[str, Any] = {f"b{name}": biases(g, s, d, at, 4) for name, at in (("i", i), ("f", f), ("c", n), ("o", o))}
-    peep: dict[str, Any] = {f"p{name}": None if p is None else gate(g, s, p, d, at) for name, at in (("i", 0), ("o", 1), ("f", 2))}
-    cell = rnn.Cell(**weights, **bias, **peep, wp=None, bp=None)
+    gates = (("i", 0), ("o", 1), ("f", 2), ("c", 3))
+    parts: dict[str, Any] = {f"{kind}{name}": gate(g, s, v, d, at) for kind, v in (("w", s.w), ("r", s.r))
+                             for name, at in gates}
+    parts |= {f"b{name}": biases(g, s, d, at, 4) for name, at in gates}
+    parts |= {f"p{name}": None if p is None else gate(g, s, p, d, at) for name, at in gates[:3]}
+    cell = rnn.Cell(**parts, wp=None, bp=None)
     back = s.direction == "reverse" or d == 1
     out, *last = g.add(rnn.UNIDIRECTIONAL_SEQUENCE_LSTM, reversed_(g, s.x) if back else s.x, cell, *held,
                        act=CODES[acts[1]], cell_clip=0.0, proj_clip=0.0, time_major=True, norm=rnn.Norm(*[None] * 4),
