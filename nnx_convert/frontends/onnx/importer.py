@@ -272,6 +272,10 @@ def applied(g: Op, given: list[Given], attributes: Mapping[str, Any], node: Any 
         raise FormatError(str(error)) from error
     except Undecided:
         raise Unsupported("needs sizes that are open", hint="give the input sizes") from None
+    except (LookupError, ValueError, ArithmeticError) as error:
+        raise FormatError(f"its inputs and attributes do not fit each other ({error})") from error
+    except MemoryError as error:
+        raise Unsupported("asks for more memory than there is") from error
 
 
 def _imported(g: Op, importer: Importer, given: list[Given], attributes: Mapping[str, Any]) -> Any:

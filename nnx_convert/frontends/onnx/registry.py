@@ -64,9 +64,12 @@ class Importer:
                 raise FormatError(f"has {len(given)} inputs, {len(fixed)} at most")
             given = given[:len(fixed)]
         padded = [*given, *[None] * (len(fixed) - len(given))]
-        for i, (p, v) in enumerate(zip(fixed, padded, strict=False)):
-            if v is None and not optional(self.hints[p.name]):
-                raise FormatError(f"input {i}, {p.name}, is left out")
+        for i, v in enumerate(padded):
+            name = self.inputs[min(i, len(self.inputs) - 1)].name
+            if v is None and not optional(self.hints[name]):
+                raise FormatError(f"input {i}, {name}, is left out")
+            if isinstance(v, Items) and not takes_items(self.hints[name]):
+                raise FormatError(f"input {i}, {name}, is a sequence")
         return padded
 
     def named(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,6 +125,11 @@ def importer_of(domain: str, name: str, version: int) -> Importer | None:
 def optional(hint: Any) -> bool:
     """Whether an annotation allows None."""
     return type(None) in getattr(hint, "__args__", ())
+
+
+def takes_items(hint: Any) -> bool:
+    """Whether an annotation allows a sequence."""
+    return hint is Any or Items in (hint, *getattr(hint, "__args__", ()))
 
 
 def fitted(name: str, value: Any, hint: Any) -> Any:
