@@ -9,7 +9,8 @@ from ..ops.shape import RESHAPE, SLICE, TRANSPOSE
 from ..target import Target
 from ..types import known
 from . import (  # noqa: F401  (they register their rules)
-    compose, functions, grids, indexing, qdq_groups, quantized, recurrent, sums)
+    compose, functions, gated, grids, indexing, qdq_groups, quantized, recurrent, sums)
+from .affine import AFFINE
 from .densify import densifying
 from .expand import EXPAND
 from .fold import folding
@@ -29,6 +30,7 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
     """What lowering does for a target: the whole of it."""
     fold = folding(evaluate)
     return [
+        AFFINE,                              # factors per channel in the product before them
         fusing(evaluate),                    # ONNX's codes
         narrow64,                            # INT64 as INT32, as far as that is the same
         unsigning(evaluate),                 # int8 as uint8 below level 30
