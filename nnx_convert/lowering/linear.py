@@ -7,6 +7,7 @@ from ..ops.linear import LINEAR
 from ..types import ChannelQuant, Shape, Tensor, known, product
 from .axes import alike
 from .expand import EXPAND
+from .narrow import NARROW, narrowed, wide
 from .rewrite import Refusal, Result, Rewriter
 
 #: The ranks of rows that FULLY_CONNECTED takes.
@@ -28,6 +29,17 @@ def dense(g: Rewriter, node: Node) -> Result:
     y = g(conv.FULLY_CONNECTED, rows, reshaped(g, w, (units, depth)), reshaped(g, b, (units,)), act=node.args["act"],
           out=Tensor(out.type, None, out.tensor.quant))
     return y if len(lead) == len(b.shape) == 1 else reshaped(g, y, out.shape)
+
+
+@NARROW.on(LINEAR)
+def rows_of_few_axes(g: Rewriter, node: Node) -> Result:
+    """All rows on one axis, all that is summed over on another."""
+    x, w, b = (node.args[n] for n in ("x", "w", "b"))
+    if not wide(x, node.outputs[0]):
+        return None
+    lead, depth = product(x.shape[:len(x.shape) - node.args["flat"]]), product(w.shape[len(b.shape):])
+    return narrowed(g, node, {"x": [(lead, depth)]}, w=reshaped(g, w, (product(b.shape), depth)),
+                    b=reshaped(g, b, (product(b.shape),)), flat=1)
 
 
 def open_product(sizes: Shape) -> int:

@@ -8,6 +8,7 @@ import pytest
 from compose_cases import COMPOSED, COMPOSED_HOSTED
 from function_cases import FUNCTIONS, FUNCTIONS_HOSTED
 from indexing_cases import INDEXED, INDEXED_HOSTED
+from linear_cases import LINEARS, LINEARS_HOSTED
 from narrow_cases import NARROWED, NARROWED_HOSTED
 from rule_cases import CASES as PLAIN
 from rule_cases import TARGETS, graph_of, numbers
@@ -48,8 +49,9 @@ HOSTED = {name: where for where, names in {
     (0, 1, 2, 3, 6): """
         reshape_int_ones
     """,
-}.items() for name in names.split()} | COMPOSED_HOSTED | NARROWED_HOSTED | FUNCTIONS_HOSTED | INDEXED_HOSTED
-CASES = PLAIN | COMPOSED | NARROWED | FUNCTIONS | INDEXED
+}.items() for name in names.split()} | COMPOSED_HOSTED | NARROWED_HOSTED | FUNCTIONS_HOSTED | INDEXED_HOSTED | \
+    LINEARS_HOSTED
+CASES = PLAIN | COMPOSED | NARROWED | FUNCTIONS | INDEXED | LINEARS
 
 
 def run(graph: Graph, inputs: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
