@@ -18,8 +18,8 @@ from .rewrite import Result, Rewriter
 FUNCTIONS = {o.name: o for o in (
     e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.POW, e.PRELU, e.EQUAL, e.NOT_EQUAL, e.GREATER, e.GREATER_EQUAL,
     e.LESS, e.LESS_EQUAL, e.LOGICAL_AND, e.LOGICAL_OR, e.LOGICAL_NOT, e.ABS, e.NEG, e.EXP, e.LOG, e.SIN, e.SQRT,
-    e.RSQRT, e.FLOOR, e.RELU, e.RELU1, e.RELU6, e.LOGISTIC, e.TANH, e.ELU, e.HARD_SWISH, host.LEAKY_RELU, host.SQUARE,
-    host.CEIL, host.COS, host.ROUND, host.RELU_0_TO_1, host.SQUARED_DIFFERENCE, host_math.SIGN, host_math.GELU)}
+    e.RSQRT, e.FLOOR, e.SELECT, e.RELU, e.RELU1, e.RELU6, e.LOGISTIC, e.TANH, e.ELU, e.HARD_SWISH, host.LEAKY_RELU, host.SQUARE,
+    host.CEIL, host.COS, host.ROUND, host.RELU_0_TO_1, host.SQUARED_DIFFERENCE, host_math.SIGN, host_math.GELU, convert.CAST, host.TO_BOOL, host.TO_MASK)}
 #: The longest chain that is looked at.
 LONGEST = 64
 
@@ -52,7 +52,7 @@ def root(g: Rewriter, v: Value, chain: list[Node]) -> Value | None:
     def follow(v: Value) -> bool:
         made = g.producer(v)
         if v.tensor.data is not None or made is None:
-            return v.tensor.data is not None and v.tensor.size == 1
+            return v.tensor.data is not None and uniform(v.array)
         if made in seen:
             return True
         seen.add(made)
@@ -67,6 +67,11 @@ def root(g: Rewriter, v: Value, chain: list[Node]) -> Value | None:
     return source if source is not None and source.type in BYTES and isinstance(source.tensor.quant, Quant) else None
 
 
+def uniform(data: Array) -> bool:
+    """Whether all elements are one number."""
+    return data.size > 0 and bool((data == data.reshape(-1)[0]).all())
+
+
 def tabulated(g: Rewriter, node: Node, chain: list[Node], source: Value) -> Array | None:
     """What a chain gives for each of the 256 bytes, ascending; None where something of it has no kernel."""
     out = node.outputs[0].tensor
@@ -76,7 +81,7 @@ def tabulated(g: Rewriter, node: Node, chain: list[Node], source: Value) -> Arra
 
         def now(v: Any) -> Any:
             if isinstance(v, Value) and v not in became and v.tensor.data is not None:
-                return build.const(v.array.reshape(-1), v.type, v.tensor)
+                return build.const(np.full(256, v.array.reshape(-1)[0]), v.type, v.tensor)
             return became.get(v, v)
         for n in chain:
             args = n.mapped(now).args

@@ -213,11 +213,10 @@ def multiplied(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
     """By constant weights, LINEAR; else BATCH_MATMUL, which takes signed bytes from level 6 on."""
     a = made.args
     x = codes(g, a["x"], out)
-    y = g.producer(a["y"])
-    fixed = y is not None and known_matrix(g, a["y"])
-    if fixed and not a["adj_x"] and len(a["y"].shape) == 2:
-        w = weights(g, a["y"], x.type, 0 if a["adj_y"] else 1)
-        w = w if a["adj_y"] else turned(w)
+    single = product(a["y"].shape[:-2]) == 1 and len(a["y"].shape) <= len(a["x"].shape)
+    if known_matrix(g, a["y"]) and single and not a["adj_x"]:
+        w = weights(g, a["y"], x.type, len(a["y"].shape) - (2 if a["adj_y"] else 1))
+        w = matrix(w) if a["adj_y"] else turned(matrix(w))
         zeros = g.build.const(np.zeros(w.shape[0], np.float32), F32)
         return linear.LINEAR, {"x": x, "w": w, "b": bias(g, zeros, x, w, out), "flat": 1}
     y_codes = codes(g, a["y"], out, "its second input")
@@ -232,6 +231,13 @@ def known_matrix(g: Rewriter, v: Value) -> bool:
     while made is not None and made.op in (shape.TRANSPOSE, shape.RESHAPE):
         made = g.producer(made.args["x"])
     return made is not None and made.op is convert.DEQUANTIZE and made.args["x"].constant
+
+
+def matrix(w: Value) -> Value:
+    """Constant codes without the axes of size 1 before the last two."""
+    quant, more = w.tensor.quant, len(w.shape) - 2
+    quant = replace(quant, axis=quant.axis - more) if isinstance(quant, ChannelQuant) else quant
+    return Value(w.name, Tensor(w.type, w.shape[more:], quant, w.array.reshape(w.shape[more:])))
 
 
 def turned(w: Value) -> Value:

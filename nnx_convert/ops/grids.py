@@ -9,6 +9,7 @@ from typing import Annotated
 
 from ..kinds import Bool, Float, Int, Ints, Ints1, Positive, T, T3, To, broadcast, rank, takes, window
 from ..schema import Rule, composite, host
+from ..signature import Kind
 from ..types import F32, I32, Q8, Q8S, Shape, Tensor, Type, known
 from .host import ALL, AnyT, ToAny
 
@@ -23,6 +24,7 @@ Floats = Annotated[Tensor, takes(F32)]
 Floats2 = Annotated[Floats, rank(2)]
 Floats3 = Annotated[Floats, rank(3)]
 CODES = {Q8: 27, Q8S: 27}
+ToByte = Annotated[Type, Kind(CODES, output="type")]
 
 
 def lies_along(own: Shape, of: Shape, axis: int, block: int) -> bool:
@@ -49,7 +51,7 @@ def DEQUANTIZE_LINEAR(x: T, scale: AnyT, zero: AnyT | None, axis: Int, block: In
 
 
 @composite(ALL)
-def QUANTIZE_EVEN(x: T, to: Annotated[Type, takes(Q8, Q8S)]) -> To:
+def QUANTIZE_EVEN(x: T, to: ToByte) -> To:
     """clamp(zero + round(x / scale)) on the grid of the output, halves rounded to even."""
     return Tensor(to, x.shape)
 
