@@ -18,13 +18,14 @@ def to_host(g: Rewriter, node: Node) -> Result:
     fault = g.fault(node)
     if not fault:
         return None
-    g.why = tried(g, node) or because(node) if node.op.code is None else fault
+    g.why = tried(g, node) or because(node) if node.op.code is None else tried(g, node, "narrow64") or fault
     return g.again(node, host_twin(node.op))
 
 
-def tried(g: Rewriter, node: Node) -> str:
-    """Why the last rule that was meant for a node left it alone."""
-    return next((ev.why for ev in reversed(g.trace) if not ev.did and (ev.at, ev.op) == (node.at, node.op.name)), "")
+def tried(g: Rewriter, node: Node, rule: str = "") -> str:
+    """Why the last rule that was meant for a node, or the one of this name, left it alone."""
+    return next((ev.why for ev in reversed(g.trace) if not ev.did and (ev.at, ev.op) == (node.at, node.op.name)
+                 and rule in ("", ev.rule)), "")
 
 
 def because(node: Node) -> str:
