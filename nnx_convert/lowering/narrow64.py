@@ -162,8 +162,10 @@ class _Narrowed:
         self.wide.update((v, v) for v in old.outputs if v.type == I64)
 
     def take(self, old: Node) -> None:
-        """The node in INT32."""
-        new = old.mapped(self.small)
+        """The node in INT32, but for what may have either type and does not fit."""
+        tied = set(tied_values(old))
+        wide = {v for v in old.inputs if v.type == I64 and v not in tied and not within(self.ranges[v], INT32)}
+        new = old.mapped(lambda v: self.now(v) if v in wide else self.small(v))
         args = {n: I32 if a is I64 else a for n, a in new.args.items()}
         self.slim.update((v, narrowed(v)) for v in old.outputs if v.type == I64)
         self.build.nodes.append(bare(replace(new, args=args, outputs=tuple(self.slim.get(v, v) for v in old.outputs))))
