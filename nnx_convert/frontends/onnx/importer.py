@@ -15,6 +15,7 @@ from ...ops.shape import EXPAND_DIMS, RESHAPE
 from ...schema import OpDef, OpError
 from ...symbols import same
 from ...types import Shape, Tensor, Type, Undecided, known
+from ..sensible import sensible
 from . import functions, symbolic
 from .attributes import attributes_of
 from .constants import dense, typed
@@ -250,6 +251,10 @@ def _node(scope: Scope, node: Any) -> None:
     since = len(scope.build.nodes)
     found = applied(g, given, attributes_of(scope, node), node)
     named = _named(g, since, found)
+    try:
+        sensible(scope.build.nodes[since:])
+    except OpError as error:
+        raise FormatError(str(error).removeprefix("host.")) from error
     for name, value in zip(node.output, named, strict=False):
         if name and value is None:
             raise FormatError(f"{name!r}, an output of {node.op_type}, is not given by it")
@@ -269,7 +274,7 @@ def applied(g: Op, given: list[Given], attributes: Mapping[str, Any], node: Any 
             found = _imported(g, importer, given, attributes)
         return functions.expanded(g, given, attributes, node) if found is NotImplemented else found
     except OpError as error:
-        raise FormatError(str(error)) from error
+        raise FormatError(str(error).removeprefix("host.")) from error
     except Undecided:
         raise Unsupported("needs sizes that are open", hint="give the input sizes") from None
     except (LookupError, ValueError, ArithmeticError) as error:
