@@ -18,7 +18,7 @@ from ..ops import casts, convert, elementwise as e, ex, folds, host, host_arrays
 from ..schema import OpError
 from ..signature import Param
 from ..target import Target
-from ..types import I32, I64, Port, Rim, Tensor
+from ..types import I32, I64, LIST, Port, Rim, Tensor
 from .intervals import INTERVALS, Interval, all_of, intervals, plain, within
 from .rewrite import Event
 
@@ -111,7 +111,9 @@ def _arguments(node: Node) -> Iterator[tuple[Param, Value]]:
 
 
 def _free(node: Node, p: Param) -> bool:
-    """Whether an operand may have either type, whatever the others have."""
+    """Whether an operand may have either type, whatever the others have; what a list holds keeps its own."""
+    if any(v.type == LIST for v in (*node.inputs, *node.outputs)):
+        return False
     return node.op.host and node.op.twin_of is None and not p.kind.is_key and {I32, I64} <= set(p.kind.levels)
 
 
