@@ -261,13 +261,12 @@ def padded(node: Node, x: Value, relabels: bool) -> tuple[Any, dict[str, Any] | 
 @QDQ.on(shape.CONCATENATION)
 def joined_codes(g: Rewriter, node: Node) -> Result:
     """Codes of one grid, relabelled, are relabelled once joined."""
-    made = [g.producer(x) for x in node.args["xs"]]
+    made, out = [g.producer(x) for x in node.args["xs"]], node.outputs[0].tensor
     if not all(n is not None and n.op is grids.RELABEL for n in made):
         return None
     xs = tuple(n.args["x"] for n in made if n is not None)
-    if len({(x.type, x.tensor.quant) for x in xs}) > 1:
+    if len({x.tensor.quant for x in xs}) > 1 or any(x.tensor.quant != out.quant for x in node.args["xs"]):
         return None
-    out = node.outputs[0].tensor
     y = g(shape.CONCATENATION, xs=xs, axis=node.args["axis"], out=Tensor(xs[0].type, out.dims, xs[0].tensor.quant))
     return g(grids.RELABEL, y, out=out)
 
