@@ -20,13 +20,14 @@ MAY: dict[str, tuple[str, ...]] = {
     **{TABLE[i]: TABLE[:i] for i in range(4, len(TABLE))},
     "target": TABLE, "graph": TABLE, "model": TABLE, "frontends": GRAPH, "lowering": (*GRAPH, "model", "target"),
     "runtime": MODEL, "emit": (*MODEL, "target"), "convert": EVERYTHING, "cli": EVERYTHING, "top": EVERYTHING,
+    "onnx_backend": EVERYTHING,
 }
 #: What a top-level module or package belongs to, where that is not its own name.
 LAYER = {"contents": "types", "builder": "model", "artifact": "model", "__init__": "top", "__main__": "cli",
          "cli_run": "cli"}
 #: Heavy packages -> the layers that may import them.
-OUTSIDE = {"onnx": {"frontends"}, "tflite": {"frontends"}, "flatbuffers": {"frontends"}, "click": {"cli"},
-           "rich": {"cli", "emit"}, "threadpoolctl": {"runtime"}}
+OUTSIDE = {"onnx": {"frontends", "onnx_backend"}, "tflite": {"frontends"}, "flatbuffers": {"frontends"},
+           "click": {"cli"}, "rich": {"cli", "emit"}, "threadpoolctl": {"runtime"}}
 
 
 def layer(dotted: str) -> str:
