@@ -15,13 +15,18 @@ import numpy as np
 
 from ..graph import Build, Graph, Node, Value
 from ..ops import gather, shape
+from ..symbols import same
 from ..target import Target
-from ..types import I32, ChannelQuant, Tensor, known, rebuilt
+from ..types import ChannelQuant, Tensor, known, rebuilt
 from .axes import Perm, ident, in_memory, inverse, stored, turn
 from .layout_rules import X, Picked, Plan, Slot, slots
 from .layout_search import chosen, prepared
 from .rewrite import Event, prune
 from .sinks import SINKS, TIDY
+
+
+#: EXPAND_DIMS comes with it.
+LEVEL_OF_NEW_AXES = 29
 
 
 def layout(graph: Graph, target: Target, trace: list[Event]) -> Graph:
@@ -35,7 +40,7 @@ def layout(graph: Graph, target: Target, trace: list[Event]) -> Graph:
     if not images and cost >= prepared(graph, target).as_it_is():
         return graph
     trace += said
-    return prune(TIDY(_Relaid(sunk, plans).run(), target, trace), target, trace)
+    return prune(TIDY(_Relaid(sunk, plans, target).run(), target, trace), target, trace)
 
 
 @dataclass
@@ -44,6 +49,7 @@ class _Relaid:
 
     graph: Graph
     plans: Mapping[Node, Plan]
+    target: Target
     build: Build = field(init=False)
     have: dict[tuple[Value, Perm], Value] = field(default_factory=dict)    # values of the old graph, by order
     orders: dict[Value, Perm] = field(default_factory=dict)                # the order each is stored in
@@ -70,6 +76,11 @@ class _Relaid:
             self.made(n.outputs[0], plan.outs[0], ins[X])
             return
         args = replaced(n, ins) | {name: self.argument(ins, name, a) for name, a in plan.args.items()}
+        if plan.picked:
+            v = n.outputs[0]
+            self.made(v, plan.outs[0], self.build(gather.GATHER, self.build(n.op, **args), axis=0,
+                                                  indices=list(plan.picked), out=v.tensor))
+            return
         outs = tuple(self.output(v, q) for v, q in zip(n.outputs, plan.outs, strict=True))
         same = outs == n.outputs and all(args[name] is arg for name, arg in n.args.items())
         self.build.nodes.append(n if same else replace(n, args=args, outputs=outs))
@@ -83,7 +94,7 @@ class _Relaid:
     def argument(self, ins: Mapping[Slot, Value], name: str, a: Any) -> Any:
         """An argument as a plan gives it."""
         if isinstance(a, list):
-            return self.build.const(a, I32)
+            return self.build.const(a, ins[name, -1].type)
         if not isinstance(a, Picked):
             return a
         v = ins[name, -1]
@@ -102,12 +113,19 @@ class _Relaid:
         return self.have[v, p]
 
     def turned(self, v: Value, x: Value, now: Perm, want: Perm) -> Value:
-        """A value stored in one order in another: a reshape where only axes of size 1 move."""
+        """A value stored in one order in another, without a transpose where only axes of size 1 move."""
         out = reordered(v.tensor, want)
-        if in_memory(v.shape, now) == in_memory(v.shape, want) and sum(not known(n) for n in v.shape) <= 1:
-            sizes = [n if known(n) else -1 for n in stored(v.shape, want)]
-            return self.build(shape.RESHAPE, x, sizes, out=out)
-        return self.build(shape.TRANSPOSE, x, list(turn(now, want)), out=out)
+        if in_memory(v.shape, now) != in_memory(v.shape, want):
+            return self.build(shape.TRANSPOSE, x, list(turn(now, want)), out=out)
+        if sum(not known(n) for n in v.shape) <= 1:
+            return self.build(shape.RESHAPE, x, [n if known(n) else -1 for n in stored(v.shape, want)], out=out)
+        if isinstance(out.quant, ChannelQuant) or self.target.level < LEVEL_OF_NEW_AXES:
+            return self.build(shape.TRANSPOSE, x, list(turn(now, want)), out=out)
+        ones = {a for a in want if same(v.shape[a], 1)}
+        x = self.build(shape.SQUEEZE, x, [i for i, a in enumerate(now) if a in ones])
+        for i in (i for i, a in enumerate(want) if a in ones):
+            x = self.build(shape.EXPAND_DIMS, x, axis=i)
+        return x
 
 
 def replaced(n: Node, ins: Mapping[Slot, Value]) -> dict[str, Any]:

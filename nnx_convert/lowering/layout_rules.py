@@ -36,12 +36,14 @@ class Plan:
     """One way to run a node: orders by slot and of the outputs, and the arguments that change.
 
     What is not among `ins` keeps the source's order. `named`: nothing runs, the output is x with its axes renamed.
+    `picked`: the elements of the output are picked in this order after it.
     """
 
     ins: Mapping[Slot, Perm]
     outs: tuple[Perm, ...]
     args: Mapping[str, Any] = field(default_factory=dict)
     named: bool = False
+    picked: Perm = ()
 
 
 #: (node, order asked for, orders its first output is wanted in) -> ways to run it; None where it keeps the source's.
@@ -141,10 +143,18 @@ def searched(node: Node, p: Perm, _: Sequence[Perm]) -> Plan:
     return Plan({X: p}, (p,) * len(node.outputs))
 
 
-def reversed_axis(node: Node, p: Perm, _: Sequence[Perm]) -> Plan | None:
-    """Any order; the axes are a list."""
-    axis = numbers(node, "axis")
-    return None if axis is None else Plan({X: p}, (p,), {"axis": [p.index(a % len(p)) for a in axis]})
+def listed(name: str) -> Rule:
+    """Any order; an argument lists axes, to which others have numbers in the same order."""
+    def rule(node: Node, p: Perm, _: Sequence[Perm]) -> Plan | None:
+        axes = numbers(node, name)
+        return None if axes is None or len(node.outputs[0].shape) != len(p) else Plan(
+            {X: p}, (p,), {name: [p.index(a % len(p)) for a in axes]})
+    return rule
+
+
+def measured(node: Node, p: Perm, _: Sequence[Perm]) -> Plan:
+    """The sizes of something stored in any order."""
+    return Plan({X: p}, ((0,),), picked=() if p == ident(len(p)) else inverse(p))
 
 
 def each(*names: str) -> Rule:
@@ -296,7 +306,7 @@ def reshaped(node: Node, p: Perm, _: Sequence[Perm]) -> Plan | None:
 
 
 ALONG = ("CONCATENATION", "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "LOCAL_RESPONSE_NORMALIZATION", "SPLIT",
-         "SPLIT_EX", "CHANNEL_SHUFFLE", "CUMSUM", "GATHER_ELEMENTS", "HARDMAX")
+         "SPLIT_EX", "SPLIT_BY", "CHUNK", "CHANNEL_SHUFFLE", "CUMSUM", "GATHER_ELEMENTS", "SCATTER_ELEMENTS")
 FOLDS = ("MEAN", "REDUCE_SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX_EX",
          "REDUCE_MIN_EX", "REDUCE_SUM_EX")
 RULES: dict[str, Rule] = {
@@ -304,9 +314,10 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(FOLDS, folded),
     **dict.fromkeys(("PAD", "PAD_V2", "MIRROR_PAD"), each("paddings")),
     "SLICE": each("begin", "size"), "TILE": each("multiples"), "BROADCAST_TO": each("shape"),
-    "STRIDED_SLICE": strided, "REVERSE": reversed_axis,
+    "STRIDED_SLICE": strided, "REVERSE": listed("axis"), "CUMULATE": listed("axis"), "SHAPE": measured,
+    **dict.fromkeys(("CUT", "PAD_BY", "INTERPOLATE"), listed("axes")),
     **dict.fromkeys(("TOPK_V2", "TOPK_FIRST", "TOPK_V2_EX", "TOPK"), searched),
-    **dict.fromkeys(("ARGMAX", "ARGMIN", "ARGMAX_EX", "UNPACK_EX"), one_dropped),
+    **dict.fromkeys(("ARGMAX", "ARGMIN", "ARGMAX_LAST", "ARGMIN_LAST", "ARGMAX_EX", "UNPACK_EX"), one_dropped),
     **dict.fromkeys(("EXPAND_DIMS", "PACK", "PACK_EX", "ONE_HOT_EX"), inserted),
     "SQUEEZE": squeezed, "GATHER": gathered, "GATHER_EX": gathered,
     "LINEAR": linear, "MATMUL": matmul, "BATCH_MATMUL": matmul,
@@ -344,6 +355,8 @@ def pulled(node: Node, q: Perm) -> Perm | None:
         return perm and compose(perm, q)
     if name == "RESHAPE":
         return carried(node.outputs[0].shape, node.args["x"].shape, q)
+    if name == "SHAPE":
+        return None
     if name == "LINEAR":
         lead = rank - node.args["flat"]
         return (*(a for a in q if a < lead), *range(lead, rank))

@@ -22,8 +22,8 @@ from .layout_rules import Plan, Slot, leading, memory, plans, pulled, slots
 MOST = 16
 #: Nodes that one move may carry along.
 REACH = 256
-#: What a transpose costs beside its bytes.
-CALL = 2048
+#: What a transpose costs beside its bytes: about as many as are moved in the time that it takes to start one.
+CALL = 1 << 15
 #: What an open size is taken for.
 NOMINAL = 16
 
