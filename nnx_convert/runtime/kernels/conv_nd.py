@@ -66,7 +66,7 @@ def COL2IM(site: Site, x: Tensor, sizes: Tensor, kernel: Tensor, pads: Tensor, s
     positions = c.slid(shape[2:], slide.kernel, ints(pads), slide.strides, slide.dilations)
 
     def run(out: Array, x: Array, *_: Array) -> None:
-        columns = x.reshape(*shape[:2], -1, *positions)
+        columns = x.reshape(*shape[:2], prod(slide.kernel), *positions)
         parts = (columns[:, :, i] for i in range(prod(slide.kernel)))
         np.copyto(out, slide.scattered(parts, shape, positions, dtype), casting="unsafe")
     return run

@@ -69,7 +69,7 @@ def grown(old: Shape, scales: Array | None, sizes: Array | None, policy: int) ->
 
 @kernel(s.GRID_SAMPLE)
 def GRID_SAMPLE(site: Site, x: Tensor, grid: Tensor, mode: int, outside: int, align: bool) -> Run:
-    """Source: `onnx.reference.ops.op_grid_sample`, which is PyTorch's."""
+    """Source: `onnx.reference.ops.op_grid_sample`; cubic at the border as in PyTorch and ONNX Runtime, cell by cell."""
     said, sizes = s.OUTSIDE[outside], x.shape[2:]
 
     def along(at: Array, size: int) -> Along:
@@ -77,7 +77,7 @@ def GRID_SAMPLE(site: Site, x: Tensor, grid: Tensor, mode: int, outside: int, al
         at = (at + kind(1)) / kind(2) * kind(size - 1) if align else ((at + kind(1)) * kind(size) - kind(1)) / kind(2)
         at = np.rint(at) if mode == s.NEAREST else at
         low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
-        if said == "border":
+        if said == "border" and mode != s.CUBIC:
             at = np.where((at < low) | (at > high), np.clip(at, 0, size - 1), at)
         elif said == "reflection":
             at = reflected(at, low, high)
