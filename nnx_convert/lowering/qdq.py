@@ -38,7 +38,7 @@ MOVES = (
 #: What picks elements by their order, which a grid keeps.
 ORDERS = (image.MAX_POOL_2D, r.REDUCE_MAX, r.REDUCE_MIN)
 #: What gives whole numbers of whole numbers.
-WHOLE = (e.ADD, e.SUB, e.MUL, host.MATMUL, linear.LINEAR, conv.CONV_2D, conv.DEPTHWISE_CONV_2D, conv.GROUPED_CONV_2D,
+WHOLE = (e.ADD, e.SUB, e.MUL, e.MINIMUM, e.MAXIMUM, host.MATMUL, linear.LINEAR, conv.CONV_2D, conv.DEPTHWISE_CONV_2D, conv.GROUPED_CONV_2D,
          shape.RESHAPE, shape.TRANSPOSE, shape.EXPAND_DIMS, shape.SQUEEZE)
 
 
@@ -197,11 +197,15 @@ def once(g: Rewriter, node: Node) -> Result:
 @QDQ.on(convert.DEQUANTIZE)
 def whole_again(g: Rewriter, node: Node) -> Result:
     """Plain integers made of whole numbers, which is all that importers quantise with a scale of 1."""
-    before = g.producer(node.args["x"])
+    before, out = g.producer(node.args["x"]), node.outputs[0]
+    turned = before is not None and before.op is shape.RESHAPE
+    before = g.producer(before.args["x"]) if before is not None and turned else before
     if before is None or before.op is not convert.QUANTIZE or node.args["x"].tensor.quant != PLAIN:
         return None
     x: Value = before.args["x"]
-    return x if x.type == node.outputs[0].type else None
+    if x.type != out.type:
+        return None
+    return g(shape.RESHAPE, x, out.shape, out=out.tensor) if turned else x
 
 
 @QDQ.on(convert.CAST)
@@ -225,6 +229,8 @@ def whole(g: Rewriter, v: Any, depth: int) -> bool:
         return False
     if made.op is convert.DEQUANTIZE:
         return bool(made.args["x"].tensor.quant == PLAIN)
+    if made.op is e.SUB and number(made.args["y"]) == MAGIC:
+        return True
     return made.op in WHOLE and all(whole(g, a, depth - 1) for a in made.args.values())
 
 
