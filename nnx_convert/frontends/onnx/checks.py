@@ -263,7 +263,8 @@ def declared(port: Any) -> tuple[Type | None, Shape | None]:
 
 
 def size(dim: Any) -> int:
-    """One dimension: a number, a symbol, or UNKNOWN."""
+    """One dimension: a number, a symbol, or UNKNOWN; "?" and the like are written for any size, equal or not."""
     if dim.HasField("dim_value"):
         return int(dim.dim_value) if dim.dim_value >= 0 else UNKNOWN
-    return symbol(text(dim.dim_param)) if dim.dim_param else UNKNOWN
+    name = text(dim.dim_param)
+    return symbol(name) if any(map(str.isalpha, name)) and name != "None" else UNKNOWN

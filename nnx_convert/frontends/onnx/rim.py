@@ -62,12 +62,18 @@ def merged(session: Session, v: Value, port: Any) -> Tensor:
         raise FormatError(f"{port.name!r} is declared {kind.name}, its operator gives {v.type.name}")
     if dims is None or session.stale:
         return v.tensor
-    if not Tensor(v.type, dims or (1,)).agrees(Tensor(v.type, v.tensor.dims)):
+    # Names of sizes are not held to: exporters give the batch's name to what is a multiple of it.
+    if not Tensor(v.type, numbers(dims) or (1,)).agrees(Tensor(v.type, v.tensor.dims)):
         raise FormatError(f"{port.name!r} is declared to have the shape {list(dims)}, "
                           f"its operator gives {describe(v.tensor)}")
     if dims == () and v.tensor.dims is None:
         session.scalars.add(v)
     return replace(v.tensor, dims=sharper(v.tensor.dims, dims or (1,)))
+
+
+def numbers(dims: Shape) -> Shape:
+    """Sizes without their names."""
+    return tuple(n if known(n) else UNKNOWN for n in dims)
 
 
 def rim_of(session: Session, model: Model, inputs: Sequence[Value], outputs: Sequence[Value]) -> Rim:
