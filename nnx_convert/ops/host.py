@@ -12,8 +12,9 @@ from functools import cache, wraps
 from typing import Annotated, Any
 
 from ..kinds import (
-    BROADCASTS, Any1, Bool, Bools, Fx, Int, Ints, Ints1, Mask, Natural, T, To, broadcast, scheme_pads, window)
-from ..schema import HOST_CODES, OPS, OpDef, composite, host
+    BROADCASTS, Any1, Bool, Bools, Fx, Int, Ints, Ints1, Mask, Natural, T, To, broadcast, broadcasts, scheme_pads,
+    window)
+from ..schema import HOST_CODES, OPS, OpDef, Rule, composite, host
 from ..signature import Kind, Levels, Param
 from ..types import B8, HOST_TYPES, I32, OBJECTS, Q8, REALS, TENSORS, UNKNOWN, Quant, Tensor, Type, known
 from .elementwise import both
@@ -157,19 +158,24 @@ def TOPK_FIRST(x: T, k: Int) -> tuple[T, Ints]:
     return x.like((*x.shape[:-1], k)), Tensor(I32, (*x.shape[:-1], k))
 
 
-@composite(ALL)
+@composite(ALL, Rule("x and shape broadcast", lambda x, shape: broadcasts(x.shape, shape.ints())))
 def BROADCAST_TO(x: T, shape: Ints1) -> T:
     """x repeated to a shape."""
     return x.like(broadcast(x.shape, shape.ints()))
 
 
-@composite(ALL, BROADCASTS)
+@composite(ALL, BROADCASTS, Rule("cond broadcasts with x and y, or has rank 1 and chooses rows", lambda cond, x, y:
+                                 broadcasts(cond.shape, broadcast(x.shape, y.shape)) or cond.rank == 1 and
+                                 cond.shape[0] == x.shape[0]))
 def WHERE(cond: Bools, x: T, y: T) -> T:
     """x where cond, else y, all three broadcast."""
     return x.free(broadcast(cond.shape, broadcast(x.shape, y.shape)))
 
 
-@composite(ALL)
+@composite(ALL, Rule("x and y have rank 2 or more, and the dimensions before these broadcast", lambda x, y:
+                     x.rank > 1 < y.rank and broadcasts(x.shape[:-2], y.shape[:-2])),
+           Rule("the columns of x are as many as the rows of y", lambda x, y, adj_x, adj_y:
+                x.shape[-2 if adj_x else -1] == y.shape[-1 if adj_y else -2]))
 def MATMUL(x: T, y: T, adj_x: Bool, adj_y: Bool) -> T:
     """x @ y, leading dimensions broadcast, either one transposed first where adj_ is set."""
     rows, cols = x.shape[-1 if adj_x else -2], y.shape[-2 if adj_y else -1]
