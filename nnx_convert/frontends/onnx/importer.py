@@ -11,7 +11,8 @@ import numpy as np
 from ... import types as t
 from ...errors import FormatError, NnxError, Unsupported
 from ...graph import At, Build, Evaluate, Graph, Value, Values
-from ...ops.shape import EXPAND_DIMS, RESHAPE
+from ...ops.host_arrays import SHAPE
+from ...ops.shape import CONCATENATION, EXPAND_DIMS, RESHAPE, SLICE, SQUEEZE
 from ...schema import OpDef, OpError
 from ...symbols import same
 from ...types import Shape, Tensor, Type, Undecided, known
@@ -124,7 +125,7 @@ class Op:
     # Between shapes and types.
     def reshape(self, x: Value, shape: Shape) -> Value:
         """The value with other sizes, of rank 0 for (); nothing where it has them. Raises `Unsupported` where more
-        than one size is open and axes of size 1 alone do not make the difference."""
+        than one size is open that is not one of the value's."""
         if shape == () == self.shape(x) or len(shape) == self.rank(x) > 0 and all(map(same, shape, x.shape)):
             return x
         if x.tensor.data is not None and all(map(known, shape)):
@@ -137,13 +138,28 @@ class Op:
         return made if shape else self.scalar(made)
 
     def _spread(self, x: Value, shape: Shape) -> Value:
-        """Axes of size 1 in front, one by one."""
-        more = len(shape) - len(x.shape)
-        if more <= 0 or not all(known(n) and n == 1 for n in shape[:more]):
-            self.unsupported("is a reshape with several open sizes", "give the input sizes")
-        for _ in range(more):
-            x = self(EXPAND_DIMS, x, axis=0)
+        """With several open sizes: axes of size 1 go and come one by one; else a run finds the sizes of x."""
+        own, wanted = ([n for n in sizes if not (known(n) and n == 1)] for sizes in (x.shape, shape))
+        if len(own) != len(wanted) or not all(map(same, own, wanted)):
+            return self._sized(x, shape)
+        if ones := [i for i, n in enumerate(x.shape) if known(n) and n == 1]:
+            x = self(SQUEEZE, x, ones)
+        for axis in (i for i, n in enumerate(shape) if known(n) and n == 1):
+            x = self(EXPAND_DIMS, x, axis=axis)
         return x
+
+    def _sized(self, x: Value, shape: Shape) -> Value:
+        """RESHAPE to sizes of which all but one are known, or are sizes of x; raises `Unsupported`."""
+        whole, parts, rest = self(SHAPE, x), list[Value](), 0
+        for n in shape:
+            at = None if known(n) else next((i for i, m in enumerate(x.shape) if same(m, n)), None)
+            rest += not known(n) and at is None
+            parts.append(self.const(np.array([n if known(n) else -1], np.int32)) if at is None else
+                         self(SLICE, whole, [at], [1]))
+        if rest > 1:
+            self.unsupported("is a reshape with several open sizes", "give the input sizes")
+        return self(RESHAPE, x, self(CONCATENATION, xs=tuple(parts), axis=0), out=Tensor(
+            x.type, shape, x.tensor.quant))
 
     def cast(self, x: Value, to: Type) -> Value:
         """The value in another type, by ONNX's rules; itself where it has it."""

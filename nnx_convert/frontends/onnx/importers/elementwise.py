@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....graph import Value
-from ....ops import elementwise as e, functions as f, host, host_math, norm
+from ....ops import elementwise as e, functions as f, host, host_math, norm, reduce as r
 from ....schema import OpDef
 from ....types import F64, Shape, known, product
 from ..importer import Op
@@ -252,7 +252,17 @@ def flattened(op: OpDef, axis: int, g: Op, x: Value) -> Value:
     if all(known(n) and n == 1 for n in shape[axis + 1:]):
         return g(op, x, beta=1.0, axis=axis)
     rows: Shape = (product(shape[:axis]), product(shape[axis:]))
+    if max(sum(not known(n) for n in sizes) for sizes in (shape, rows)) > 1:
+        return step_by_step(g, x, list(range(axis, len(shape))), op is norm.LOG_SOFTMAX)
     return g.reshape(g(op, g.reshape(x, rows), beta=1.0, axis=1), shape)
+
+
+def step_by_step(g: Op, x: Value, axes: list[int], log: bool) -> Value:
+    """The softmax over several axes, of whatever size."""
+    lowered = sub(g, x, g(r.REDUCE_MAX, x, axes, keep=True))
+    raised = same(g, e.EXP, lowered)
+    total = g(r.REDUCE_SUM, raised, axes, keep=True)
+    return sub(g, lowered, same(g, e.LOG, total)) if log else div(g, raised, total)
 
 
 def softmax(name: str, op: OpDef) -> None:
