@@ -202,6 +202,8 @@ def test_what_a_file_declares(kind: Any, want: Any) -> None:
 def test_named_sizes_are_symbols() -> None:
     _, dims = declared(helper.make_tensor_type_proto(1, ("batch", None, "batch")))
     assert same(dims[0], symbol("batch")) and dims[1] is UNKNOWN and same(dims[0], dims[2])
+    _, dims = declared(helper.make_tensor_type_proto(1, ("?", "*", "None", "N")))
+    assert all(n is UNKNOWN for n in dims[:3]) and same(dims[3], symbol("N"))
 
 
 @pytest.mark.parametrize(("kind", "said"), [
