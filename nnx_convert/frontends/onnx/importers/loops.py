@@ -39,7 +39,14 @@ class Loop:
     cond: Value | None
     states: tuple[Given, ...]
     others: tuple[Value, ...]
-    round: Round
+    body: Round
+
+    def round(self, g: Op, i: Value, on: Value, states: list[Given], others: list[Value]) -> list[Given]:
+        """A round emitted by `g`; raises `FormatError` where its body gives too few values."""
+        found = self.body(g, i, on, states, others)
+        if len(found) < 1 + len(states):
+            raise FormatError(f"its body gives {len(found)} values, {1 + len(states)} at least")
+        return found
 
 
 def looped(g: Op, loop: Loop) -> list[Given]:
@@ -172,8 +179,6 @@ def rounds(g: Op, loop: Loop, made: list[Value], takes: Sequence[Value]) -> list
     """One round in a graph of its own."""
     i, on, *values = made
     found = loop.round(g, i, on, list(values[:len(takes)]), values[len(takes):])
-    if len(found) < 1 + len(takes):
-        raise FormatError(f"the body of a loop gives {len(found)} values, {1 + len(takes)} at least")
     on, *rest = (value_of(g, found[0]), *found[1:])
     states = [s if s is None or what(type_of_value(g.session, v)) != "optional" else optional(g, s)
               for s, v in zip(rest, takes, strict=False)]

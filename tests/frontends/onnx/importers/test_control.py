@@ -1,0 +1,213 @@
+"""If, Loop and Scan: models in ONNX's text form, run beside what they compute in NumPy."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx.parser
+import pytest
+from one_node import run
+
+import nnx_convert
+from nnx_convert.errors import FormatError, NnxError, RunError
+from nnx_convert.runtime.kernels import control, loop
+
+Array = np.ndarray[Any, Any]
+F = np.float32
+X = np.array([1, -2, 3], F)
+
+
+def model(text: str, opset: int = 21) -> onnx.ModelProto:
+    made: onnx.ModelProto = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]> {text}')
+    return made
+
+
+def names(text: str) -> list[str]:
+    """The operations a model becomes."""
+    return [o.op.name for o in nnx_convert.convert(model(text).SerializeToString()).operations]
+
+
+IF = """g (bool c, float[3] x) => (float[N] y, int64 n) {
+  k = Constant <value = float[1] {10}> ()
+  y, n = If (c) <then_branch = a () => (float[3] p, int64 i) {
+    p = Add (x, k)
+    i = Constant <value = int64 {7}> ()
+  }, else_branch = b () => (float[6] q, int64 j) {
+    q = Concat <axis = 0> (x, x)
+    s = Shape (q)
+    z = Constant <value = int64 {0}> ()
+    j = Gather (s, z)
+  }>
+}"""
+NESTED_IF = """g (bool c, bool d, float[3] x) => (float[3] y) {
+  w = Neg (x)
+  y = If (c) <then_branch = a () => (float[3] p) {
+    v = Mul (x, w)
+    p = If (d) <then_branch = aa () => (float[3] pp) { pp = Add (v, w) },
+                else_branch = ab () => (float[3] pq) { pq = Sub (v, x) }>
+  }, else_branch = b () => (float[3] q) { q = Identity (w) }>
+}"""
+COUNT = """g (int64 m, float[2] x) => (float[2] y, float[M, 2] rows, int64[M] numbers) {
+  one = Constant <value = float[2] {1, 2}> ()
+  t = Constant <value = bool {1}> ()
+  y, rows, numbers = Loop (m, t, x) <
+  body = b (int64 i, bool on, float[2] a) => (bool go, float[2] s, float[2] r, int64 k) {
+    go = Identity (on)
+    s = Add (a, one)
+    r = Mul (s, x)
+    k = Add (i, i)
+  }>
+}"""
+WHILE = """g (float x, float limit) => (float y, int64 n) {
+  t = Constant <value = bool {1}> ()
+  zero = Constant <value = int64 {0}> ()
+  y, n = Loop ("", t, x, zero) <body = b (int64 i, bool on, float a, int64 k) => (bool go, float s, int64 j) {
+    s = Add (a, a)
+    go = Less (s, limit)
+    one = Constant <value = int64 {1}> ()
+    j = Add (k, one)
+  }>
+}"""
+FLOAT_WHILE = """g (float[3] x, float limit) => (float[3] y) {
+  t = Constant <value = bool {1}> ()
+  m = Constant <value = int64 {100}> ()
+  y = Loop (m, t, x) <body = b (int64 i, bool on, float[3] a) => (bool go, float[3] s) {
+    s = Add (a, a)
+    top = ReduceMax <keepdims = 0> (s)
+    go = Less (top, limit)
+  }>
+}"""
+GROWING = """g (int64 m, float[1] x) => (float[N] y) {
+  y = Loop (m, "", x) <body = b (int64 i, bool on, float[K] a) => (bool go, float[L] s) {
+    axis = Constant <value = int64[1] {0}> ()
+    go = Identity (on)
+    f = Cast <to = 1> (i)
+    u = Unsqueeze (f, axis)
+    s = Concat <axis = 0> (a, u)
+  }>
+}"""
+FEW = """g (float[2] x) => (float[2] y, float[3, 2] rows) {
+  m = Constant <value = int64 {3}> ()
+  y, rows = Loop (m, "", x) <body = b (int64 i, bool on, float[2] a) => (bool go, float[2] s, float[2] r) {
+    go = Identity (on)
+    s = Add (a, a)
+    r = Sub (s, x)
+  }>
+}"""
+INNER = """g (int64 m, float[2] x) => (float[2] y) {
+  y = Loop (m, "", x) <body = b (int64 i, bool on, float[2] a) => (bool go, float[2] s) {
+    go = Identity (on)
+    s = Loop (m, "", a) <body = bb (int64 j, bool more, float[2] c) => (bool gogo, float[2] d) {
+      gogo = Identity (more)
+      d = Add (c, x)
+    }>
+  }>
+}"""
+NOTHING = """g (bool c, float[2] x) => (float[2] y, float[M, 2] rows) {
+  y, rows = Loop ("", c, x) <body = b (int64 i, bool on, float[2] a) => (bool go, float[2] s, float[2] r) {
+    go = Constant <value = bool {0}> ()
+    s = Neg (a)
+    r = Identity (s)
+  }>
+}"""
+SUM = """g (float[2] s, float[T, 2] x) => (float[2] y, float[T, 2] z) {
+  w = Constant <value = float[1] {2}> ()
+  y, z = Scan <num_scan_inputs = 1, body = b (float[2] a, float[2] v) => (float[2] p, float[2] q) {
+    p = Add (a, v)
+    q = Mul (p, w)
+  }> (s, x)
+}"""
+TURNED = """g (float[2] s, float[2, 4] x, float[4, 2] u) => (float[2] y, float[2, 4] z, float[4] n) {
+  y, z, n = Scan <num_scan_inputs = 2, scan_input_axes = [1, 0], scan_input_directions = [0, 1],
+    scan_output_axes = [1, 0], scan_output_directions = [0, 1],
+    body = b (float[2] a, float[2] v, float[2] t) => (float[2] p, float[2] q, float r) {
+      p = Add (a, v)
+      q = Add (p, t)
+      r = ReduceSum <keepdims = 0> (t)
+  }> (s, x, u)
+}"""
+BATCHED = """g (float[B, 2] s, float[B, 3, 2] x) => (float[B, 2] y, float[B, 3, 2] z) {
+  y, z = Scan <num_scan_inputs = 1, body = b (float[2] a, float[2] v) => (float[2] p, float[2] q) {
+    p = Add (a, v)
+    q = Identity (p)
+  }> ("", s, x)
+}"""
+LENGTHS = BATCHED.replace('"", s', "n, s").replace("g (", "g (int64[B] n, ")
+ROWS = np.arange(8, dtype=F).reshape(4, 2)
+MANY = np.tile(ROWS, (20, 1))
+BATCH = np.arange(12, dtype=F).reshape(2, 3, 2)
+
+
+def counted(m: int) -> list[Any]:
+    s = np.array([[1, 1]], F) + np.arange(1, m + 1)[:, None] * np.array([1, 2], F)
+    return [s[-1] if m else np.ones(2, F), (s * 1).astype(F), 2 * np.arange(m)]
+
+
+CASES: list[tuple[str, int, list[Any], list[Any]]] = [
+    (IF, 21, [True, X], [X + 10, 7]), (IF, 21, [False, X], [np.concatenate([X, X]), 6]),
+    (NESTED_IF, 21, [True, True, X], [-X * X - X]), (NESTED_IF, 21, [True, False, X], [-X * X - X]),
+    (NESTED_IF, 21, [False, True, X], [-X]), *((COUNT, 21, [m, np.ones(2, F)], counted(m)) for m in (0, 1, 5, 40)),
+    (WHILE, 21, [F(1), F(100)], [128, 7]), (FLOAT_WHILE, 21, [X, F(100)], [X * 64]),
+    (GROWING, 21, [3, np.array([9], F)], [[9, 0, 1, 2]]), (GROWING, 21, [0, np.array([9], F)], [[9]]),
+    (FEW, 21, [X[:2]], [X[:2] * 8, np.array([1, 3, 7], F)[:, None] * X[:2]]), (INNER, 21, [3, X[:2]], [X[:2] * 10]),
+    (NOTHING, 21, [False, X[:2]], [X[:2], np.zeros((0, 2))]), (NOTHING, 21, [True, X[:2]], [-X[:2], -X[None, :2]]),
+    *((SUM, version, [X[:2], ROWS], [X[:2] + ROWS.sum(0), 2 * (X[:2] + ROWS.cumsum(0))]) for version in (9, 21)),
+    (SUM, 21, [X[:2], MANY], [X[:2] + MANY.sum(0), 2 * (X[:2] + MANY.cumsum(0))]),
+    (TURNED, 21, [np.zeros(2, F), ROWS.T.copy(), ROWS], [ROWS.sum(0), (ROWS.cumsum(0) + ROWS[::-1]).T, ROWS.sum(1)]),
+    (BATCHED, 8, [np.ones((2, 2), F), BATCH], [1 + BATCH.sum(1), 1 + BATCH.cumsum(1)]),
+    (LENGTHS, 8, [[3, 1], np.ones((2, 2), F), BATCH],
+     [np.stack([1 + BATCH[0].sum(0), 1 + BATCH[1, 0]]),
+      np.stack([1 + BATCH[0].cumsum(0), np.concatenate([1 + BATCH[1, :1], np.zeros((2, 2), F)])])]),
+]
+
+
+@pytest.mark.parametrize(("text", "opset", "inputs", "want"), CASES)
+def test_as_in_numpy(text: str, opset: int, inputs: list[Any], want: list[Any]) -> None:
+    found = run(model(text, opset), *inputs)
+    for got, expected in zip(found, want, strict=True):
+        np.testing.assert_allclose(got, np.asarray(expected), rtol=1e-6)
+        assert got.shape == np.shape(expected)
+
+
+def test_a_known_condition_leaves_one_branch() -> None:
+    text = IF.replace("(bool c, ", "(").replace("{\n  k", "{\n  c = Constant <value = bool {1}> ()\n  k", 1)
+    assert "IF" not in names(text)
+
+
+def test_few_rounds_stand_one_after_another() -> None:
+    assert not {"WHILE", "LOOP"} & {*names(FEW)}
+
+
+def test_a_loop_whose_values_keep_their_sizes_is_one_of_nnapi() -> None:
+    assert "WHILE" in names(FLOAT_WHILE)
+
+
+@pytest.mark.parametrize(("text", "inputs"), [
+    (WHILE, [F(0), F(1)]), (FLOAT_WHILE.replace("100", "9999999999"), [X * 0, F(1)])])
+def test_a_loop_without_end_ends_the_run(text: str, inputs: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (control, loop):
+        monkeypatch.setattr(module, "LOOP_SECONDS", 0.2)
+    with pytest.raises(RunError, match=r"runs longer than 0\.2 seconds"):
+        run(model(text), *inputs)
+
+
+def changed(text: str, old: str, new: str) -> Callable[[], onnx.ModelProto]:
+    assert old in text
+    return lambda: model(text.replace(old, new))
+
+
+@pytest.mark.parametrize(("make", "said"), [
+    (changed(COUNT, "(int64 i, bool on, float[2] a)", "(int64 i, bool on, float[2] a, bool c)"),
+     "takes 4 inputs, not 3"),
+    (changed(FEW, "(bool go, float[2] s, float[2] r)", "(bool go)"), "gives 1 values, 2 at least"),
+    (changed(COUNT, "(bool go, float[2] s, float[2] r, int64 k)", "(bool go, int64 k)"),
+     "is TENSOR_FLOAT32 and becomes"),
+    (changed(TURNED, "scan_input_axes = [1, 0]", "scan_input_axes = [1]"), "gives 1 axes or directions for 2"),
+    (changed(TURNED, "scan_input_axes = [1, 0]", "scan_input_axes = [7, 0]"), "position 7"),
+    (changed(TURNED, "scan_input_axes = [1, 0]", "scan_input_axes = [0, 0]"), r"scans axes of the sizes \[2, 4\]"),
+    (changed(SUM, "num_scan_inputs = 1", "num_scan_inputs = 3"), "scans 3 of 2 inputs")])
+def test_what_is_wrong_is_said(make: Callable[[], onnx.ModelProto], said: str) -> None:
+    with pytest.raises(NnxError, match=said) as fault:
+        nnx_convert.convert(make().SerializeToString())
+    assert isinstance(fault.value, FormatError)
