@@ -20,7 +20,7 @@ from ..target import Target
 from ..types import ChannelQuant, Tensor, known, rebuilt
 from .axes import Perm, ident, in_memory, inverse, stored, turn
 from .layout_rules import X, Picked, Plan, Slot, slots
-from .layout_search import chosen, prepared
+from .layout_search import chosen, weight
 from .rewrite import Event, prune
 from .sinks import SINKS, TIDY
 
@@ -37,7 +37,7 @@ def layout(graph: Graph, target: Target, trace: list[Event]) -> Graph:
     graph, said = prune(graph, target, trace), list[Event]()
     sunk = prune(SINKS(graph, target, said), target, said)
     plans, cost = chosen(sunk, target)
-    if not images and cost >= prepared(graph, target).as_it_is():
+    if not images and cost >= sum(weight(n.outputs[0]) for n in graph.nodes if n.op is shape.TRANSPOSE):
         return graph
     trace += said
     return prune(TIDY(_Relaid(sunk, plans, target).run(), target, trace), target, trace)

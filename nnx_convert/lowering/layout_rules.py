@@ -202,13 +202,14 @@ def squeezed(node: Node, p: Perm, _: Sequence[Perm]) -> Plan | None:
     return Plan({X: p}, (dropped(p, sorted(gone)) or (0,),), {"dims": sorted(p.index(a) for a in gone)})
 
 
-def inserted(node: Node, p: Perm, _: Sequence[Perm]) -> Plan:
-    """A new axis, which stands before the one it precedes in the source."""
+def inserted(node: Node, p: Perm, wanted: Sequence[Perm]) -> Iterator[Plan]:
+    """A new axis, which stands before the one it precedes in the source, or where it is wanted."""
     axis = axis_of(node, len(p) + 1)
-    out = [a + (a >= axis) for a in p]
-    at = out.index(axis + 1) if axis < len(p) else len(p)
-    out.insert(at, axis)
-    return Plan({s: p for s, _ in slots(node)}, (tuple(out),), {"axis": at})
+    rest = [a + (a >= axis) for a in p]
+    at = rest.index(axis + 1) if axis < len(p) else len(p)
+    places = dict.fromkeys([at, *(q.index(axis) for q in wanted if [a for a in q if a != axis] == rest)])
+    for at in places:
+        yield Plan({s: p for s, _ in slots(node)}, ((*rest[:at], axis, *rest[at:]),), {"axis": at})
 
 
 def gathered(node: Node, p: Perm, _: Sequence[Perm]) -> Iterator[Plan]:
@@ -331,10 +332,14 @@ LATE_AXIS = ("SOFTMAX", "L2_NORMALIZATION", "LOCAL_RESPONSE_NORMALIZATION")
 
 def rule_of(op: OpDef, target: Target) -> Rule | None:
     """The rule of an operation, that of its own where it is the host's twin."""
-    name = op.twin_of.name if op.host and op.twin_of else op.name
-    if name in LATE_AXIS and target.level < 29 and not op.host:
+    if not op.host and op.name in LATE_AXIS and target.level < 29:
         return along_the_last
-    return matmul_by_rows if name == "MATMUL" and target.level < FL6 and not op.host else _rule(name)
+    return matmul_by_rows if op.name == "MATMUL" and target.level < FL6 else _rule(named(op))
+
+
+def named(op: OpDef) -> str:
+    """Its name, or that of the operation it is the host's twin of."""
+    return op.twin_of.name if op.host and op.twin_of else op.name
 
 
 @cache
@@ -349,7 +354,7 @@ def _rule(name: str) -> Rule | None:
 
 def pulled(node: Node, q: Perm) -> Perm | None:
     """The order to ask the leading tensor for so that the output comes as q; q itself for most."""
-    rank, name = leading(node), node.op.name.removeprefix("host.")
+    rank, name = leading(node), named(node.op)
     if name == "TRANSPOSE":
         perm = permutation(node)
         return perm and compose(perm, q)
@@ -360,7 +365,14 @@ def pulled(node: Node, q: Perm) -> Perm | None:
     if name == "LINEAR":
         lead = rank - node.args["flat"]
         return (*(a for a in q if a < lead), *range(lead, rank))
+    if _rule(name) is inserted:
+        return dropped(q, [axis_of(node, rank + 1)])
     return q if len(q) == rank else None
+
+
+def asks(node: Node) -> bool:
+    """Whether what its rule says depends on the orders its output is wanted in."""
+    return _rule(named(node.op)) in (linear, inserted)
 
 
 def memory(v: Value, p: Perm) -> Perm:

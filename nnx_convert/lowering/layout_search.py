@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ..graph import Graph, Node, Value
-from ..ops.linear import LINEAR
 from ..target import Target
 from ..types import known
 from .axes import Perm, ident
-from .layout_rules import Plan, Slot, leading, memory, plans, pulled, slots
+from .layout_rules import Plan, Slot, asks, leading, memory, plans, pulled, slots
 
 #: Orders considered for a value, and plans for a node.
 MOST = 16
@@ -77,11 +76,6 @@ class Search:
     def total(self) -> int:
         """What the choice costs."""
         return sum(map(self.cost, self.weight))
-
-    def as_it_is(self) -> int:
-        """What the source's order costs."""
-        self.choice = self.source()
-        return self.total()
 
     def agrees(self, edge: Edge) -> bool:
         """Whether a value comes as its reader wants it."""
@@ -254,8 +248,7 @@ class _Spread:
         if not self.ways.setdefault(n, {}):
             near += self.add(n, next(iter(self.asked(n, ident(leading(n))))))
         for p in self.orders(n):
-            # What most rules say does not depend on the orders wanted.
-            asked = n, p, len(self.seen.get(n.outputs[0], {})) if n.op is LINEAR else 0
+            asked = n, p, len(self.seen.get(n.outputs[0], {})) if asks(n) else 0
             if asked not in self.done:
                 self.done.add(asked)
                 near += [m for plan in self.asked(n, p) for m in self.add(n, plan)]

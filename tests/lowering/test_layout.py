@@ -1,6 +1,8 @@
 """The order of axes: whatever is chosen, a graph computes the same, and no image is left in the source's order."""
 from __future__ import annotations
 
+from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,10 @@ from nnx_convert.graph import Graph
 from nnx_convert.lowering.flatten import flatten
 from nnx_convert.lowering.host import HOST
 from nnx_convert.lowering.layout import layout
+from nnx_convert.lowering.layout_search import chosen, prepared
 from nnx_convert.lowering.pipeline import own_outputs
+from nnx_convert.lowering.rewrite import prune
+from nnx_convert.lowering.sinks import SINKS
 from nnx_convert.runtime.compiled import CompiledModel
 from nnx_convert.target import Target
 
@@ -43,3 +48,21 @@ def test_random_graphs_compute_the_same(start: int, free: bool) -> None:
         x = np.random.default_rng(seed).standard_normal((BATCH, *IMAGE)).astype(np.float32)
         assert not any(n.args.get("nchw") is True for n in after.nodes)
         same(run(after, [x]), run(before, [x]))
+
+
+def test_the_search_finds_the_best_of_all() -> None:
+    """Compared with every choice there is, on small graphs."""
+    tried = 0
+    for seed in range(60):
+        small = graph(seed, False, 12)
+        before = prune(SINKS(prune(small, Target(8), []), Target(8), []), Target(8), [])
+        search = prepared(before, Target(8))
+        if 2 < prod(map(len, search.ways.values())) <= 2000:
+            _, found = chosen(before, Target(8))
+            least = found
+            for choice in product(*search.ways.values()):
+                search.choice = dict(zip(search.ways, choice, strict=True))
+                least = min(least, search.total())
+            assert found == least, seed
+            tried += 1
+    assert tried >= 15
