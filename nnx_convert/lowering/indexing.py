@@ -32,8 +32,11 @@ def gather_elements(g: Rewriter, node: Node) -> Result:
         flat = g.build.const(at.tensor.data * steps[axis] + base, I32)
     else:
         scaled = g(e.MUL, at, g.build.const([steps[axis]], I32), act=0) if steps[axis] > 1 else at
-        flat = g(e.ADD, scaled, g.build.const(base, I32), act=0)
-    return g.legal(g(gather.GATHER, g(shape.RESHAPE, x, (product(x.shape),)), axis=0, indices=flat))
+        moved = g.attempt(lambda b: b(e.ADD, scaled, b.const(base, I32), act=0))
+        if isinstance(moved, Refusal):
+            return moved
+        flat = moved
+    return g(gather.GATHER, g(shape.RESHAPE, x, (product(x.shape),)), axis=0, indices=flat)
 
 
 @EXPAND.on(indexing.GATHER_ND_BATCHED)

@@ -60,8 +60,8 @@ INDEXED: dict[str, tuple[Made, list[tuple[Type, tuple[int, ...]]]]] = {
 }
 #: Cases that need a host operation, by the targets (as their indices in TARGETS) on which they do.
 INDEXED_HOSTED = {name: where for where, names in {
-    (0, 1): "elements_row nd_batched nd_batched_0 argmax_last argmax_last_int",
-    (0, 1, 2): "elements elements_last argmin_last assigned assigned_first assigned_inside " + " ".join(
+    (0, 1): "elements elements_last elements_row nd_batched nd_batched_0 argmax_last argmax_last_int",
+    (0, 1, 2): "argmin_last assigned assigned_first assigned_inside " + " ".join(
         n for n in INDEXED if n.startswith("trilu")),
     (0, 1, 2, 3, 4): "elements_computed",
     (0, 1, 2, 3, 4, 6): "nd_batched_rows",

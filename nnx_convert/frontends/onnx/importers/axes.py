@@ -57,6 +57,12 @@ def inserted(g: Op, x: Value, axes: Sequence[int]) -> Value:
     return x
 
 
+def shaped_like(g: Op, y: Value, x: Value) -> Value:
+    """The value y in the shape of x, which is no scalar."""
+    return g.reshape(y, x.shape) if open_(x.shape) < 2 else g(s.RESHAPE, y, lengths(g, x), out=Tensor(
+        y.type, x.shape, y.tensor.quant))
+
+
 def lengths(g: Op, x: Value) -> Value:
     """The sizes of a value that is no scalar, as INT32, computed where some are open."""
     if x.tensor.dims is not None and not open_(x.shape):

@@ -162,7 +162,7 @@ def TensorScatter(g: Op, x: Value, update: Value, start: Value | None = None, *,
 
 @imports()
 def Where(g: Op, cond: Value, x: Value, y: Value) -> Value:
-    return g.elementwise(host.WHERE, cond, x, y)
+    return g.elementwise(host.WHERE, cond, x, y, out=Tensor(x.type, None, x.tensor.quant) if x.tensor.quant else None)
 
 
 @imports()

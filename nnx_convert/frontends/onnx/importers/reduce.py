@@ -11,10 +11,11 @@ from ....graph import Value
 from ....ops import (
     elementwise as e, ex, folds, host, host_arrays, host_math, indexing, reduce as r, shape as s)
 from ....schema import OpDef
-from ....types import B8, F16, F32, F64, I32, I64, NARROW_FLOATS, UNKNOWN, Tensor, known, product
+from ....types import B8, F16, F32, F64, I32, I64, NARROW_FLOATS, UNKNOWN, Tensor, known
 from ..importer import Op
 from ..registry import imports
-from .axes import axes_of, axis_of, dropped, extent, inserted, put
+from .axes import axes_of, axis_of, dropped, extent, inserted, put, shaped_like
+from .shape import Flatten
 
 FLOATS = (F32, F16, F64)
 
@@ -247,9 +248,7 @@ def turned(g: Op, x: Value) -> Value:
 @imports("Hardmax", until=12)
 def hardmax_1(g: Op, x: Value, *, axis: int = 1) -> Value:
     """Over all axes from `axis` on."""
-    shape, at = g.shape(x), axis % g.rank(x) if axis < 0 else axis
-    rows = g.reshape(x, (product(shape[:at]), product(shape[at:])))
-    return g.reshape(hardmax(g, rows, 1), shape)
+    return shaped_like(g, hardmax(g, Flatten(g, x, axis=axis), 1), x)
 
 
 @imports(since=13)
@@ -268,7 +267,7 @@ def hardmax(g: Op, x: Value, axis: int) -> Value:
     else:
         pair = g.const(np.array([0, 1], x.type.dtype), x.type)
         y = g(indexing.ONE_HOT, found, extent(g, x, axis), pair, axis=axis)
-    return g.reshape(y, x.shape) if len(x.shape) == 1 else y
+    return shaped_like(g, y, x) if len(x.shape) == 1 else y
 
 
 @imports(arithmetic=True)

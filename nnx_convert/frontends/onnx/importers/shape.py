@@ -16,6 +16,7 @@ from .. import sparse
 from ..constants import type_of
 from ..importer import Op
 from ..registry import imports
+from ..tensors import MAX_RANK
 from .axes import axes_of, axis_of, dropped, inserted, lengths, open_
 
 #: The types that Range computes in, by ONNX's number of them.
@@ -34,9 +35,7 @@ def Reshape(g: Op, x: Value, shape: Value, *, allowzero: int = 0) -> Value:
     if wanted is not None or shape.shape == (0,):
         return reshaped(g, x, wanted or (), not allowzero, shape)
     count = shape.shape[0]
-    if not known(count):
-        g.unsupported("is a reshape to a rank that is computed")
-    return _computed(g, x, shape, (UNKNOWN,) * count, not allowzero)
+    return _computed(g, x, shape, (UNKNOWN,) * count if known(count) else None, not allowzero)
 
 
 def reshaped(g: Op, x: Value, wanted: Sequence[int], copies: bool = True, shape: Value | None = None) -> Value:
@@ -66,17 +65,14 @@ def rest(own: Shape, others: Sequence[int]) -> int:
     return total // known_ if known_ else 0
 
 
-def _computed(g: Op, x: Value, shape: Value, sizes: Shape, copies: bool) -> Value:
-    """RESHAPE to sizes that a run computes."""
+def _computed(g: Op, x: Value, shape: Value, sizes: Shape | None, copies: bool) -> Value:
+    """RESHAPE to sizes that a run computes, of which not even the number need be known."""
     where = g.index(shape)
     if copies:
-        own, count = lengths(g, x) if g.rank(x) else g.const(np.zeros(0, np.int32)), len(sizes)
-        if g.rank(x) > count:
-            own = g(s.SLICE, own, [0], [count])
-        elif g.rank(x) < count:
-            more = g.const(np.zeros(count - g.rank(x), np.int32))
-            own = g(s.CONCATENATION, xs=(own, more), axis=0) if g.rank(x) else more
-        where = g(e.SELECT, g(e.EQUAL, where, g.const(np.zeros(1, np.int32))), own, where)
+        own = tuple(lengths(g, x) for _ in range(g.rank(x) > 0))
+        filled = g(s.CONCATENATION, xs=(*own, g.const(np.zeros(MAX_RANK, np.int32))), axis=0)
+        own_ = g(s.SLICE, filled, [0], lengths(g, where), out=where.tensor)
+        where = g(e.SELECT, g(e.EQUAL, where, g.const(np.zeros(1, np.int32))), own_, where)
     return g(s.RESHAPE, x, where, out=Tensor(x.type, sizes, x.tensor.quant))
 
 
@@ -174,7 +170,7 @@ def joined(g: Op, xs: Sequence[Value], axis: int) -> Value:
 @imports()
 def Expand(g: Op, x: Value, shape: Value) -> Value:
     """To what x and a shape broadcast to."""
-    wanted = g.ints(shape)
+    wanted = () if shape.shape == (0,) else g.ints(shape)
     if wanted == () or wanted is not None and len(wanted) <= g.rank(x) and all(known(n) and n == 1 for n in wanted):
         return x
     rank = shape.shape[0]
@@ -198,11 +194,10 @@ def _stretched(x: Value, wanted: Sequence[int] | None) -> Tensor | None:
 
 @imports("Tile", until=5)
 def tile_1(g: Op, x: Value, tiles: Value, axis: Value) -> Value:
-    at = axis_of(int(g.constant(axis, "axis").reshape(-1)[0]), g.rank(x))
-    ones = [g.const(np.ones(n, np.int32)) for n in (at, g.rank(x) - at - 1)]
-    count = g.cast(tiles, I32)
-    rows = tuple(v for v in (ones[0], count, ones[1]) if v.shape != (0,))
-    return g(s.TILE, x, g(s.CONCATENATION, xs=rows, axis=0) if len(rows) > 1 else count)
+    """The one axis, a number of the type of x, is repeated."""
+    ramp, ones = (g.const(v.astype(np.int32)) for v in (np.arange(g.rank(x)), np.ones(g.rank(x))))
+    there = g(e.EQUAL, ramp, g.cast(axis, I32))
+    return Tile(g, x, g(host.WHERE, there, g.cast(tiles, I32), ones))
 
 
 @imports(since=6)
