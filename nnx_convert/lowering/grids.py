@@ -15,11 +15,12 @@ from .quantized import looked_up
 from .rewrite import Result, Rewriter
 
 #: Functions of elements, each result from the element in the same place; what else is in a chain is a number.
-FUNCTIONS = {o.name: o for o in (
+FUNCTIONS = {o.name for o in (
     e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.POW, e.PRELU, e.EQUAL, e.NOT_EQUAL, e.GREATER, e.GREATER_EQUAL,
-    e.LESS, e.LESS_EQUAL, e.LOGICAL_AND, e.LOGICAL_OR, e.LOGICAL_NOT, e.ABS, e.NEG, e.EXP, e.LOG, e.SIN, e.SQRT,
-    e.RSQRT, e.FLOOR, e.SELECT, e.RELU, e.RELU1, e.RELU6, e.LOGISTIC, e.TANH, e.ELU, e.HARD_SWISH, host.LEAKY_RELU, host.SQUARE,
-    host.CEIL, host.COS, host.ROUND, host.RELU_0_TO_1, host.SQUARED_DIFFERENCE, host_math.SIGN, host_math.GELU, convert.CAST, host.TO_BOOL, host.TO_MASK)}
+    e.LESS, e.LESS_EQUAL, e.LOGICAL_AND, e.LOGICAL_OR, e.LOGICAL_NOT, e.SELECT, e.ABS, e.NEG, e.EXP, e.LOG, e.SIN,
+    e.SQRT, e.RSQRT, e.FLOOR, e.RELU, e.RELU1, e.RELU6, e.LOGISTIC, e.TANH, e.ELU, e.HARD_SWISH, convert.CAST,
+    host.LEAKY_RELU, host.SQUARE, host.CEIL, host.COS, host.ROUND, host.RELU_0_TO_1, host.SQUARED_DIFFERENCE,
+    host.TO_BOOL, host.TO_MASK, host_math.SIGN, host_math.GELU)}
 #: The longest chain that is looked at.
 LONGEST = 64
 

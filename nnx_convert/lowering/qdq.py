@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Build, Evaluate, Graph, Node, Value
-from ..ops import conv, convert, elementwise as e, gather, grids, host, image, linear, reduce as r, shape
+from ..ops import conv, convert, elementwise as e, gather, grids, host, image, indexing, linear, reduce as r, shape
 from ..target import Target
 from ..types import BYTES, F32, I32, QPC, Array, ChannelQuant, Quant, Tensor, known
 from .rewrite import Event, Pass, Result, Rewriter, Rules, prune
@@ -34,12 +34,14 @@ FAR = 1024.0
 MOVES = (
     shape.RESHAPE, shape.TRANSPOSE, shape.SQUEEZE, shape.EXPAND_DIMS, shape.SLICE, shape.STRIDED_SLICE, shape.SPLIT,
     shape.TILE, shape.MIRROR_PAD, shape.REVERSE, shape.CHANNEL_SHUFFLE, shape.PAD_V2, gather.GATHER, host.BROADCAST_TO,
+    indexing.GATHER_ELEMENTS, indexing.GATHER_ND_BATCHED, host.GATHER_ND,
     image.DEPTH_TO_SPACE, image.SPACE_TO_DEPTH, image.RESIZE_NEAREST_NEIGHBOR)
 #: What picks elements by their order, which a grid keeps.
 ORDERS = (image.MAX_POOL_2D, r.REDUCE_MAX, r.REDUCE_MIN)
 #: What gives whole numbers of whole numbers.
-WHOLE = (e.ADD, e.SUB, e.MUL, e.MINIMUM, e.MAXIMUM, host.MATMUL, linear.LINEAR, conv.CONV_2D, conv.DEPTHWISE_CONV_2D, conv.GROUPED_CONV_2D,
-         shape.RESHAPE, shape.TRANSPOSE, shape.EXPAND_DIMS, shape.SQUEEZE)
+WHOLE = (e.ADD, e.SUB, e.MUL, e.MINIMUM, e.MAXIMUM, host.MATMUL, linear.LINEAR, conv.CONV_2D,
+         conv.DEPTHWISE_CONV_2D, conv.GROUPED_CONV_2D, shape.RESHAPE, shape.TRANSPOSE, shape.EXPAND_DIMS,
+         shape.SQUEEZE)
 
 
 def fusing(evaluate: Evaluate) -> Pass:

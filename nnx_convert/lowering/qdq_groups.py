@@ -13,7 +13,7 @@ from ..ops import conv, convert, elementwise as e, grids, host, image, linear, n
 from ..ops.elementwise import LOGISTIC_QUANT, TANH_QUANT
 from ..schema import OpDef
 from ..types import (
-    BYTES, F32, I32, Q8, Q8S, QPC, Array, ChannelQuant, Quant, Shape, Tensor, Type, product)
+    BYTES, F32, I32, Q8, Q8S, QPC, Array, ChannelQuant, Quant, Shape, Tensor, Type, known, product)
 from .fuse import CODES, TAKERS
 from .qdq import QDQ, number
 from .retype import SIGNED_FROM
@@ -23,8 +23,13 @@ from .rewrite import Refusal, Result, Rewriter
 FINE = 1 / 256
 #: Scales as far apart are the same number, computed in another way.
 ALIKE = 1e-5
-#: The largest bias, in steps of the products.
-MOST = 1 << 30
+#: The largest bias, in steps of the products: 32 bits leave that much for the sums.
+MOST = (1 << 31) - (1 << 26)
+#: How many steps stand for a number that is there only once. The more, the smaller the multiplier that brings products
+#: to their grid; TFLite's rounds twice, which is felt where it is large.
+STEPS = {Q8: 128, Q8S: 64}
+#: The largest filter of ones that a mean becomes.
+LARGEST_FILTER = 1 << 16
 #: What keeps each element: it may as well be done to the codes.
 KEPT = (shape.RESHAPE, shape.TRANSPOSE, shape.SQUEEZE, shape.EXPAND_DIMS)
 Args = dict[str, Any]
@@ -179,8 +184,9 @@ def bias(g: Rewriter, v: Value, x: Value, w: Value, out: Tensor) -> Value:
     while (made := g.producer(v)) is not None and made.op is shape.RESHAPE:
         v = made.args["x"]
     steps = constant(v, made, scales)
-    if (np.abs(steps) > MOST).any() or (
-            not np.array_equal(steps, np.rint(steps)) and (scales * 0.5 > out.scale * FINE).any()):
+    if (np.abs(steps) > MOST).any():
+        raise Unfit("its bias has more than 32 bits on the grid of the products")
+    if not np.array_equal(steps, np.rint(steps)) and (scales * 0.5 > out.scale * FINE).any():
         raise Unfit("its bias is too fine for the grid of the products")
     grid = None if w.type == QPC else Quant(float(scales))
     return g.build.const(np.rint(steps).astype(np.int32).reshape(dims), I32, Tensor(I32, (1,), grid), v.name)
@@ -257,13 +263,14 @@ def pair(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
 
 
 def as_code(g: Rewriter, v: Value, type_: Type) -> Value | None:
-    """A single number is exact as one step of a scale of its own size."""
+    """A single number is exact as many steps of a scale that is a power of two smaller."""
     value = number(v) if v.type == F32 else None
     if value is None or not np.isfinite(value):
         return None
-    zero = 1 if value < 0 and type_ == Q8 else 0
-    code = zero + (value > 0) - (value < 0)
-    return g.build.const(np.full(v.shape, code), type_, Tensor(type_, v.shape, Quant(abs(value) or 1.0, zero)))
+    zero = STEPS[type_] if value < 0 and type_ == Q8 else 0
+    code = zero + STEPS[type_] * ((value > 0) - (value < 0))
+    grid = Quant((abs(value) or 1.0) / STEPS[type_], zero)
+    return g.build.const(np.full(v.shape, code), type_, Tensor(type_, v.shape, grid))
 
 
 def chosen(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
@@ -277,6 +284,38 @@ def joined(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
 
 
 # One operand.
+def averaged(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
+    """Onto the input's grid as it is; onto another as a convolution with ones, which is rounded once."""
+    x = codes(g, made.args["x"], out)
+    window = None if x.tensor.quant == out.quant else whole_window(made, x)
+    if window is None:
+        return equal(g, made, out)
+    (rows, columns), channels = window["size"], x.shape[1 if window["nchw"] else 3]
+    if not known(channels) or rows * columns * channels > LARGEST_FILTER:
+        raise Unfit("its output has another grid than its input")
+    ones = np.full((1, rows, columns, channels), STEPS[x.type], x.type.dtype)
+    grid = Quant(1 / (STEPS[x.type] * rows * columns))
+    w = g.build.const(ones, x.type, Tensor(x.type, ones.shape, grid))
+    b = g.build.const(np.zeros(channels), I32, Tensor(I32, (channels,), Quant(x.tensor.scale * grid.scale)))
+    return conv.DEPTHWISE_CONV_2D, window["slide"] | {"x": x, "w": w, "b": b, "mult": 1, "nchw": window["nchw"]}
+
+
+def whole_window(made: Node, x: Value) -> Args | None:
+    """The windows of a mean, all of them as large: of a pool without padding, or over height and width."""
+    a = made.args
+    if made.op is image.AVERAGE_POOL_2D:
+        names = ("pl", "pr", "pt", "pb") if "pl" in a else ("scheme",)
+        slide = {n: a[n] for n in (*names, "sw", "sh", "act")}
+        plain = a["scheme"] == 2 if "scheme" in a else not any(a[n] for n in names)
+        return {"size": (a["kh"], a["kw"]), "slide": slide, "nchw": a["nchw"]} if plain else None
+    axes = sorted(i % len(x.shape) for i in a["axes"].tensor.ints())
+    nchw = axes == [2, 3]
+    size = tuple(x.shape[i] for i in axes)
+    if len(x.shape) != 4 or axes not in ([1, 2], [2, 3]) or not a["keep"] or not all(map(known, size)):
+        return None
+    return {"size": size, "slide": {"scheme": 2, "sw": 1, "sh": 1, "act": 0}, "nchw": nchw}
+
+
 def equal(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
     """NNAPI wants the input's grid on the output; bringing that to another would round twice."""
     x = codes(g, made.args["x"], out)
@@ -308,5 +347,6 @@ GROUPS: dict[OpDef, Callable[[Rewriter, Node, Tensor], tuple[OpDef, Args]]] = {
     conv.DEPTHWISE_CONV_2D: filtered(3), host.MATMUL: multiplied,
     **dict.fromkeys((e.ADD, e.SUB, e.MUL, e.PRELU), pair), **dict.fromkeys((e.MAXIMUM, e.MINIMUM, e.SELECT), chosen),
     shape.CONCATENATION: joined, e.HARD_SWISH: free,
-    **dict.fromkeys((image.AVERAGE_POOL_2D, r.MEAN, image.RESIZE_BILINEAR, e.RELU6, e.RELU1), equal),
+    **dict.fromkeys((image.AVERAGE_POOL_2D, r.MEAN), averaged),
+    **dict.fromkeys((image.RESIZE_BILINEAR, e.RELU6, e.RELU1), equal),
     norm.SOFTMAX: fixed(LOGISTIC_QUANT), e.LOGISTIC: fixed(LOGISTIC_QUANT), e.TANH: fixed(TANH_QUANT)}
