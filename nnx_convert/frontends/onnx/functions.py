@@ -34,7 +34,7 @@ def inlined(g: Op, function: Any, given: Sequence[Given], attributes: Mapping[st
     at = g.scope.build.at
     walk(inner, function.node, function.name or g.name)
     g.scope.build.at = at
-    return [inner.find(name) for name in function.output]
+    return [inner.find(name) if g.wanted(i) else inner.names.get(name) for i, name in enumerate(function.output)]
 
 
 def _called(g: Op, function: Any, attributes: Mapping[str, Any]) -> dict[str, Any]:

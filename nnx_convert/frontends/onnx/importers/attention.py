@@ -89,7 +89,7 @@ def product(g: Op, x: Value, y: Value, turned: bool) -> Value:
     """x @ y head by head, y turned first: each head of y with a run of heads of x."""
     batch, heads, rows, depth = g.shape(x)
     fewer = g.shape(y)[1]
-    if heads == fewer:
+    if not known(heads) or not known(fewer) or heads == fewer:
         return g(host.MATMUL, x, y, adj_x=False, adj_y=turned)
     if not fewer or heads % fewer:
         raise FormatError(f"{heads} heads of queries do not go into {fewer} of keys")
