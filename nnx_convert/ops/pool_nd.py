@@ -32,8 +32,8 @@ def pooled(x: Tensor, kernel: Tensor, pads: Tensor, strides: Tensor, dilations: 
     """The shape of a pool's output."""
     sizes, amounts = x.shape[2:], pads.ints()
     heads, tails = amounts[:len(sizes)], amounts[len(sizes):]
-    return (*x.shape[:2], *(positions(*axis, ceil) for axis in zip(
-        sizes, kernel.ints(), strides.ints(), dilations.ints(), heads, tails, strict=True)))
+    axes = zip(sizes, kernel.ints(), strides.ints(), dilations.ints(), heads, tails, strict=True)
+    return (*x.shape[:2], *(positions(n, k, s, d, head, tail, ceil) for n, k, s, d, head, tail in axes))
 
 
 @host(60594, ALL, SLIDES, KERNEL, outs=("out", "indices"))

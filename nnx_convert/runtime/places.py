@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,8 @@ def weighted(x: Array, along: Sequence[Along], outside: str, align: bool) -> Arr
     image = np.arange(len(x)).reshape(-1, *(1,) * (np.ndim(along[0][0][0]) - 1))
     total: Array | None = None
     for chosen in product(*inside):
-        part = np.moveaxis(x[(image, slice(None), *(i for i, _, _ in chosen))], -1, 1)
+        at: Any = (image, slice(None), *(i for i, _, _ in chosen))
+        part = np.moveaxis(x[at], -1, 1)
         for _, there, w in chosen:
             if there is not None:
                 part = np.where(there[:, None], part, np.zeros((), x.dtype))

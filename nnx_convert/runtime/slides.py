@@ -56,7 +56,8 @@ class Slide:
     def read(self, x: Array, tap: Shape, out: Shape) -> tuple[Array, Array]:
         """What a tap reads [n, c, *out], and where that is there."""
         where, there = self.cells(tap, out, x.shape[2:])
-        return x[(slice(None), slice(None), *np.ix_(*where))], there
+        at: Any = (slice(None), slice(None), *np.ix_(*where))
+        return x[at], there
 
     def padded(self, x: Array, out: Shape, dtype: np.dtype[Any]) -> Array:
         """x with zeros around it, as far as windows reach."""
