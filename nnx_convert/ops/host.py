@@ -66,8 +66,8 @@ def _free(fn: Callable[..., Any]) -> Callable[..., Any]:
     def infer(*args: Any, **named: Any) -> Any:
         found = fn(*args, **named)
         if isinstance(found, Tensor):
-            return found.free(found.shape)
-        return [t and t.free(t.shape) for t in found]
+            return Tensor(found.type, found.dims)
+        return [t and Tensor(t.type, t.dims) for t in found]
     return infer
 
 

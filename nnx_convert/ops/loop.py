@@ -1,14 +1,14 @@
-"""A loop that counts, carries values of any shape, and collects what its rounds give."""
+"""A loop that counts, carries values of any shape, and collects what its rounds give; a branch that cannot be taken."""
 from __future__ import annotations
 
 from typing import Annotated
 
-from ..kinds import KEY, Graph, Natural, OutCount
+from ..kinds import KEY, Graph, Natural, OutCount, T, To
 from ..schema import Rule, host
 from ..signature import Kind
-from ..types import B8, UNKNOWN, Tensor, Type
+from ..types import B8, STR, UNKNOWN, Tensor, Type
 from .control import agree, merged
-from .sequence import Every, Whole
+from .sequence import Every, ToEvery, Whole
 
 
 @host(60401, {Type.MODEL: 27},
@@ -25,3 +25,9 @@ def LOOP(body: Annotated[Graph, KEY], trip: Whole | None, cond: Annotated[Tensor
     rounds = UNKNOWN if trip is None or trip.data is None or cond is not None else max(int(trip.data.item()), 0)
     return last + [Tensor(t.type, None if t.dims is None else (rounds, *t.dims), t.quant)
                    for t in body.outputs[1 + states:]]
+
+
+@host(60402, {STR: 27}, pure=False)
+def REFUSE(why: T, to: ToEvery) -> To:
+    """Nothing: the run ends with the text why. It stands for a branch that its inputs do not fit."""
+    return Tensor(to, None)

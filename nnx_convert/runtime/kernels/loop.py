@@ -1,4 +1,4 @@
-"""A loop that counts, carries values of any shape, and collects what its rounds give."""
+"""A loop that counts, carries values of any shape, and collects what its rounds give; a branch that cannot be taken."""
 from __future__ import annotations
 
 import time
@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import RunError
 from ...ops import loop
-from ...types import Array, Signature, Tensor, known
+from ...types import Array, Signature, Tensor, Type, known
 from ..kernel import Call, Compute, Site, sized
 from .control import LOOP_SECONDS
 
@@ -46,3 +46,10 @@ def collected(parts: Sequence[Array], like: Tensor) -> Array:
     if parts:
         return np.stack(parts)
     return np.empty((0, *(n if known(n) else 0 for n in like.dims or ())), like.type.dtype)
+
+
+@sized(loop.REFUSE)
+def REFUSE(site: Site, why: Tensor, to: Type) -> Compute:
+    def run(why: Array) -> list[Array]:
+        raise RunError(b" ".join(why.reshape(-1).tolist()).decode("utf-8", "replace"))
+    return run

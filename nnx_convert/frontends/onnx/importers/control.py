@@ -6,15 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....errors import FormatError
-from ....graph import Value
+from ....errors import FormatError, NnxError
+from ....graph import Build, Value
 from ....ops import control, elementwise as e, host, shape
 from ....ops.host import host_twin
-from ....types import LIST, known
+from ....ops.loop import REFUSE
+from ....types import LIST, STR, Rim, known
 from ..importer import Op
 from ..lists import type_of_value, what
 from ..registry import Given, Items, imports
-from ..scope import Region, closed
+from ..scope import Body, Region, closed, open_
 from .loops import Loop, certain, held, looped, one
 from .sequence import SplitToSequence, listed, number, optional, place
 
@@ -24,18 +25,37 @@ Step = Callable[[Op, Value, list[Given], list[Given], list[Value]], list[Given]]
 
 @imports()
 def If(g: Op, cond: Value, *, then_branch: Region, else_branch: Region) -> list[Given]:
-    """The branch alone where the condition is known."""
+    """The branch alone where the condition is known. One that sizes do not fit while the other is in order fails."""
     on = certain(g, cond)
     if on is not None:
         return inlined(g, then_branch if on else else_branch, [])
-    bodies = [g.body(region, ()) for region in (then_branch, else_branch)]
-    (then, orelse), captured = closed(bodies)
+    found = [branch(g, region) for region in (then_branch, else_branch)]
+    good = [b for b in found if isinstance(b, Body)]
+    if not good:
+        raise next(b for b in found if isinstance(b, NnxError))
+    (then, orelse), captured = closed([b if isinstance(b, Body) else refused(g, b, good[0]) for b in found])
     pairs = list(zip(then.outputs, orelse.outputs, strict=False))
     alike = all(a.tensor.dims is not None and b.tensor.dims is not None and len(a.shape) == len(b.shape)
                 for a, b in pairs)
     made = g.add(control.IF if alike else host_twin(control.IF), one(g, cond), then=then, orelse=orelse,
                  args=captured)
     return [either(g, v, *pair) for v, pair in zip(made, pairs, strict=True)]
+
+
+def branch(g: Op, region: Region) -> Body | NnxError:
+    """A branch, or what is wrong with it."""
+    try:
+        return g.body(region, ())
+    except NnxError as error:
+        return error
+
+
+def refused(g: Op, error: NnxError, like: Body) -> Body:
+    """A branch that says in a run what is wrong with it, its results of the types of the other's."""
+    build = Build("refused", g.scope.build.at)
+    why = build.const(np.array([str(error).encode()], object), STR)
+    outputs = tuple(build(REFUSE, why, to=v.type, out=open_(v.tensor)) for v in like.graph.outputs)
+    return Body(build.finish((), outputs, Rim()), ())
 
 
 def either(g: Op, v: Value, a: Value, b: Value) -> Value:

@@ -175,6 +175,27 @@ def test_a_known_condition_leaves_one_branch() -> None:
     assert "IF" not in names(text)
 
 
+MISFIT = """g (bool c, float[3] x) => (float[3] y) {
+  y = If (c) <then_branch = a () => (float[3] p) { p = Neg (x) }, else_branch = b () => (float[3] q) {
+    k = Constant <value = int64[2] {2, 7}> ()
+    q = Reshape (x, k)
+  }>
+}"""
+
+
+def test_a_branch_that_the_sizes_do_not_fit_fails_when_it_is_taken() -> None:
+    made = nnx_convert.compile(nnx_convert.convert(model(MISFIT).SerializeToString()))
+    np.testing.assert_array_equal(made.run([True, X])[0], -X)
+    with pytest.raises(RunError, match=r"b op 1 Reshape"):
+        made.run([False, X])
+
+
+def test_branches_that_both_fail_are_refused() -> None:
+    text = MISFIT.replace("p = Neg (x)", "l = Constant <value = int64[1] {9}> () p = Reshape (x, l)")
+    with pytest.raises(NnxError, match="a op 1 Reshape"):
+        nnx_convert.convert(model(text).SerializeToString())
+
+
 def test_few_rounds_stand_one_after_another() -> None:
     assert not {"WHILE", "LOOP"} & {*names(FEW)}
 
