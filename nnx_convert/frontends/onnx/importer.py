@@ -320,6 +320,8 @@ def _sized(g: Op, given: Sequence[Given], attributes: Mapping[str, Any], results
     first = results[0] if len(results) == 1 else None
     if not isinstance(first, Value) or first.type not in (t.I32, t.I64, t.B8) or g.domain or first.constant:
         return results
+    if any(isinstance(v, Value) and v.tensor.dims is None for v in (first, *given)):
+        return results
     if g.name in ("Shape", "Size"):
         arrays = [symbolic.objects(g.shape(v)) if isinstance(v, Value) else None for v in given]
     else:
