@@ -16,6 +16,7 @@ from ..target import level_name
 from ..types import ChannelQuant, Entry, Port, Quant, Source, Tensor
 from .levels import Reason, every_model, needs
 from .macs import macs
+from .transposes import Transposes, transposes
 
 KINDS = ("base", "EX", "DENSIFY", "host")
 
@@ -50,7 +51,7 @@ class Facts:
     `made_from` is the file the model was made from, `entries` are its signatures that lead to the model.
     `operations` counts them by kind (base, EX, DENSIFY, host) and name; `reasons` says what makes the feature
     level what it is. `sparse_bytes` is what the sparse constants take, `dense_bytes` what they would dense.
-    `measured_at_1` says that arena and MACs are those of a run whose open sizes are 1.
+    `measured_at_1` says that arena, MACs and the bytes of transposes are those of a run whose open sizes are 1.
     """
 
     source: str
@@ -71,6 +72,7 @@ class Facts:
     arena_bytes: int | None
     macs: int | None
     measured_at_1: bool
+    transposes: Transposes
     notes: tuple[str, ...]
     output: str | None = None
     output_bytes: int | None = None
@@ -91,7 +93,8 @@ def facts(model: Model, *, source: str, format: str, source_bytes: int, seconds:
     return Facts(source, format, source_bytes, seconds, tuple(map(port, model.rim.inputs)),
                  tuple(map(port, model.rim.outputs)), model.source, model.rim.entries, level_name(model.level),
                  by_kind(models), host(models), needs(model), weight_bytes(models), sparse, dense, arena_bytes,
-                 macs(measured or model), measured is not None and measured is not model, model.notes)
+                 macs(measured or model), measured is not None and measured is not model,
+                 transposes(every_model(measured or model)), model.notes)
 
 
 def port(p: Port) -> PortFacts:

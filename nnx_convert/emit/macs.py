@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..model import Model
-from ..ops import conv, ex, host, hybrid, recurrent, rnn
+from ..ops import conv, ex, host, hybrid, linear, recurrent, rnn
 from ..schema import Checked, OpDef
 from ..types import Tensor, Undecided, product
 
@@ -39,12 +39,18 @@ def product_of_matrices(args: Args, out: Tensor) -> int:
     return out.size * x.shape[-2 if args["adj_x"] else -1]
 
 
+def product_of_parts(args: Args, out: Tensor) -> int:
+    """x @ w.T, over axes that are apart."""
+    return out.size * (args["w"].size // max(args["b"].size, 1))
+
+
 COUNTS: dict[str, Count] = {op.name: count for ops, count in (
     ((conv.CONV_2D, conv.GROUPED_CONV_2D, hybrid.HYBRID_CONV_2D), per_output(1, 2, 3)),
     ((conv.DEPTHWISE_CONV_2D, hybrid.HYBRID_DEPTHWISE_CONV_2D), per_output(1, 2)),
     ((conv.TRANSPOSE_CONV_2D, ex.TRANSPOSE_CONV_EX, hybrid.HYBRID_TRANSPOSE_CONV_2D), per_input(0, 1, 2)),
     ((conv.FULLY_CONNECTED, hybrid.HYBRID_FULLY_CONNECTED), per_output(1)),
     ((conv.BATCH_MATMUL, host.MATMUL, hybrid.HYBRID_MATMUL), product_of_matrices),
+    ((linear.LINEAR,), product_of_parts),
     ((host.CONV_3D,), per_output(0, 1, 2, 3)),
     ((rnn.RNN, rnn.UNIDIRECTIONAL_SEQUENCE_RNN, recurrent.SEQUENCE_RNN), per_row("w", "r")),
     ((rnn.BIDIRECTIONAL_SEQUENCE_RNN,), per_row("fw_w", "fw_r", "bw_w", "bw_r", "fw_aw", "bw_aw")),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from .facts import Facts, HostFacts, PortFacts
 from .levels import Reason, predicate
+from .transposes import Transposes
 
 WIDTH, LABEL = 100, 11
 #: Reasons, host operations and notes beyond these are counted, not shown.
@@ -28,6 +29,8 @@ def lines(facts: Facts) -> Iterator[Line]:
     yield "maps to", "NNAPI level " + facts.level + "".join(
         f" + {k}" for k in ("EX", "DENSIFY", "host") if facts.operations[k])
     yield from mapping(facts)
+    if facts.made_from is not None and facts.made_from.format == "ONNX":
+        yield "layout", turned(facts.transposes)
     for n, reason in enumerate(facts.reasons[:MOST]):
         yield from wrapped("" if n else "needs", f"level {facts.level}: {because(reason)}")
     if len(facts.reasons) > MOST:
@@ -114,6 +117,13 @@ def mapping(facts: Facts) -> Iterator[Line]:
         yield from wrapped("  host", on_host(h))
     if len(facts.host) > MOST:
         yield "", f"and {counted(sum(h.count for h in facts.host[MOST:]), 'more host operation')}"
+
+
+def turned(t: Transposes) -> str:
+    """What is left of transposes."""
+    rim = [counted(n, noun) for n, noun in ((t.inputs, "input"), (t.outputs, "output")) if n]
+    parts = ["no TRANSPOSE" if not t.count else f"{t.count} TRANSPOSE", *[f"of {' and '.join(rim)}"] * bool(rim)]
+    return " ".join(parts) + (f", {size(t.bytes)} a run" if t.count else "")
 
 
 def because(reason: Reason) -> str:
