@@ -25,12 +25,27 @@ class Dynamic(Exception):
     """A size or a constant of this model follows from a value that only a run computes."""
 
 
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """One operation at known shapes: its canonical arguments by name, its outputs, and the slots of its arrays.
+
+    `slots` has the structure of each argument that is a tensor, with the slot in place of it.
+    """
+
+    op: OpDef
+    args: Mapping[str, Any]
+    outs: tuple[Tensor, ...]
+    slots: Mapping[str, Any]
+    outputs: tuple[Slot, ...]
+    origin: str
+
+
 @dataclass(frozen=True)
 class Step:
     """One operation, prepared: `run(*outputs, *arguments, *scratch)`.
 
     `args` has the structure of the arguments with slots for arrays; `view` is the slot whose bytes the
-    output is, `takes` the slots whose storage it may take over.
+    output is, `takes` the slots whose storage it may take over. `bound` says what it does.
     """
 
     name: str
@@ -42,6 +57,7 @@ class Step:
     view: Slot | None = None
     takes: tuple[Slot, ...] = ()
     product: int = 0                         # multiplications of its largest matrix product
+    bound: Bound | None = None
 
     @property
     def reads(self) -> tuple[Slot, ...]:
@@ -62,11 +78,15 @@ class Program:
 
 @dataclass(frozen=True)
 class Options:
-    """What a program is compiled with. `call` makes a subgraph callable."""
+    """What a program is compiled with. `call` makes a subgraph callable.
+
+    `elsewhere` tells operations that another backend runs: their kernels are not prepared, and their steps do nothing.
+    """
 
     threads: int = 1
     call: Callable[[Model, Options], Call] | None = None
     once: bool = False                       # for a single run: what draws is computed while binding, too
+    elsewhere: Callable[[Bound], bool] | None = None
 
 
 def bind(model: Model, inputs: Sequence[Tensor | None], options: Options) -> Program:
@@ -133,10 +153,13 @@ class Binder:
                 raise Dynamic(self.place(number))
             self.set(o.outputs, outs, self.sized(number, o, found.args, outs))
             return None
-        step = self.prepared(number, o, found.args, outs)
+        bound = self.bound(number, o, found.args, outs)
+        reads = slots(tuple(bound.slots.values()))
+        data = self.values(reads, self.kernel(number, o).hollow)
+        runs = len(data) < len(set(reads)) or not lasting
+        step = self.prepared(number, o, bound, runs)
         self.env.update(zip(o.outputs, outs, strict=False))
-        data = self.values(step.reads, self.kernel(number, o).hollow)
-        if len(data) < len(set(step.reads)) or not lasting:
+        if runs:
             return step
         with failing(step.name, step.origin):
             made = execute(step, data, dict(zip(o.outputs, outs, strict=False)))
@@ -146,7 +169,7 @@ class Binder:
     def values(self, where: Sequence[Slot], hollow: bool) -> dict[Slot, Array]:
         """The elements of operands, as far as they are known; of a hollow kernel's, any will do."""
         tensors = {i: t for i in where if isinstance(t := self.env[i], Tensor)}
-        return {i: np.broadcast_to(t.type.dtype.type(), t.shape) if t.data is None else t.data
+        return {i: np.broadcast_to(np.zeros((), t.type.dtype), t.shape) if t.data is None else t.data
                 for i, t in tensors.items() if hollow or t.data is not None}
 
     def set(self, where: Sequence[Slot], outs: Sequence[Tensor], arrays: Sequence[Array]) -> None:
@@ -185,24 +208,34 @@ class Binder:
             raise broken(error, self.place(number)) from error
         return found, tuple(_merged(a, b) for a, b in zip(found.outputs, declared, strict=False))
 
-    def prepared(self, number: int, o: Operation, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> Step:
-        """The kernel's run function, with the slots of its arrays."""
-        kernel, site = self.kernel(number, o), self.site(o, args, outs)
-        try:
-            run = kernel.prepare(site, **args)
-        except NeedsValue as error:
-            raise Dynamic(self.place(number)) from error
-        except OpError as error:
-            raise broken(error, self.place(number)) from error
-        except RunError as error:
-            raise error.at(self.place(number)) from error
-        except FAILURES as error:
-            raise RunError(f"{o.op.name} failed: {error}", self.place(number)) from error
+    def prepared(self, number: int, o: Operation, bound: Bound, runs: bool) -> Step:
+        """The kernel's run function, with the slots of its arrays; `runs`: it is not computed now."""
+        kernel, site, run = self.kernel(number, o), self.site(o, bound.args, bound.outs), _nothing
+        if not runs or self.options.elsewhere is None or not self.options.elsewhere(bound):
+            run = self.run(kernel, site, bound)
+        return Step(o.op.name, bound.origin, run, o.outputs, tuple(bound.slots.values()), tuple(site.buffers),
+                    bound.slots[kernel.view] if kernel.view else None, tuple(bound.slots[n] for n in kernel.inplace),
+                    site.largest, bound)
+
+    def bound(self, number: int, o: Operation, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> Bound:
+        """The operation with the slots of its arrays."""
         where = {id(t): i for i in o.inputs if isinstance(t := self.arg(i), Tensor)}
         placed = {n: mapped(args[n], lambda t: where[id(t)]) for n in tensor_names(o.op)}
-        return Step(o.op.name, self.place(number), run, o.outputs, tuple(placed.values()), tuple(site.buffers),
-                    placed[kernel.view] if kernel.view else None, tuple(placed[n] for n in kernel.inplace),
-                    site.largest)
+        return Bound(o.op, args, outs, placed, o.outputs, self.place(number))
+
+    @staticmethod
+    def run(kernel: Kernel, site: Site, bound: Bound) -> Run:
+        """The kernel's run function; raises `Dynamic` where it waits for a value, `RunError` where it refuses."""
+        try:
+            return kernel.prepare(site, **bound.args)
+        except NeedsValue as error:
+            raise Dynamic(bound.origin) from error
+        except OpError as error:
+            raise broken(error, bound.origin) from error
+        except RunError as error:
+            raise error.at(bound.origin) from error
+        except FAILURES as error:
+            raise RunError(f"{bound.op.name} failed: {error}", bound.origin) from error
 
     def kernel(self, number: int, o: Operation) -> Kernel:
         """The operation's kernel; raises `RunError` where there is none."""
@@ -226,6 +259,10 @@ class Binder:
         """Where an operation stands: in the source file, or in the model."""
         origin = self.model.origin[number] if self.model.origin else ""
         return origin or f"operation {number} {self.model.operations[number].op.name}"
+
+
+def _nothing(*_: Any) -> None:
+    """The run of a step that another backend does."""
 
 
 def tensor_names(op: OpDef) -> tuple[str, ...]:
