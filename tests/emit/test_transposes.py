@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from sample_models import SAMPLES, constant, finished
@@ -19,7 +20,7 @@ def turning(count: int, *sizes: int) -> Model:
     b = ModelBuilder()
     values = [b.add_operand(T.TENSOR_FLOAT32, sizes if i % 2 == 0 else sizes[::-1]) for i in range(count + 1)]
     perm = constant(b, T.TENSOR_INT32, [1, 0], (2,))
-    for x, y in zip(values, values[1:], strict=False):
+    for x, y in pairwise(values):
         b.add_operation(Op.TRANSPOSE, [x, perm], [y])
     return finished(b, [values[0]], [values[-1]])
 
