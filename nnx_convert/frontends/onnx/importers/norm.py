@@ -128,6 +128,13 @@ def stashed(g: Op, x: Value, code: int) -> Value:
     return g.cast(x, F32 if kept == BF16 else kept)
 
 
+def restored(g: Op, y: Value, x: Value, scale: Value, shift: Value | None) -> Value:
+    """y * scale + shift in the type of x; in float32 where that is a bfloat16."""
+    kept = F32 if x.type == BF16 else x.type
+    shift = None if shift is None else g.cast(shift, kept)
+    return g.cast(scaled(g, g.cast(y, kept), g.cast(scale, kept), shift), x.type)
+
+
 def last_axes(g: Op, x: Value, axis: int) -> list[int]:
     """The axes from one on; raises `FormatError` where there is none such."""
     rank = g.rank(x)
@@ -142,7 +149,7 @@ def LayerNormalization(g: Op, x: Value, scale: Value, bias: Value | None = None,
     wide = stashed(g, x, stash_type)
     mean, d, variance = deviations(g, wide, last_axes(g, x, axis))
     inv = inverse(g, variance, epsilon)
-    y = scaled(g, g.cast(g(e.MUL, d, inv, act=0), x.type), scale, bias)
+    y = restored(g, g(e.MUL, d, inv, act=0), x, scale, bias)
     return [y, mean, inv][:g.count]
 
 
@@ -151,14 +158,14 @@ def RMSNormalization(g: Op, x: Value, scale: Value, *, axis: int = -1, epsilon: 
                      stash_type: int = 1) -> Value:
     wide = stashed(g, x, stash_type)
     square = g(r.MEAN, g(e.MUL, wide, wide, act=0), last_axes(g, x, axis), keep=1)
-    return scaled(g, g.cast(g(e.MUL, wide, inverse(g, square, epsilon), act=0), x.type), scale, None)
+    return restored(g, g(e.MUL, wide, inverse(g, square, epsilon), act=0), x, scale, None)
 
 
 @imports(since=21)
 def GroupNormalization(g: Op, x: Value, scale: Value, bias: Value, *, epsilon: float = 1e-5, num_groups: int,
                        stash_type: int = 1) -> Value:
     y = g.reshape(grouped(g, stashed(g, x, stash_type), num_groups, epsilon), x.shape)
-    return scaled(g, g.cast(y, x.type), per_channel(g, scale, x), per_channel(g, bias, x))
+    return restored(g, y, x, per_channel(g, scale, x), per_channel(g, bias, x))
 
 
 @imports("GroupNormalization", until=20)
@@ -166,8 +173,7 @@ def group_norm_by_group(g: Op, x: Value, scale: Value, bias: Value, *, epsilon: 
                         num_groups: int) -> Value:
     """Before version 21 the scale and the bias are those of a group."""
     y = grouped(g, stashed(g, x, 1), num_groups, epsilon)
-    y = scaled(g, g.cast(y, x.type), per_channel(g, scale, y), per_channel(g, bias, y))
-    return g.reshape(y, x.shape)
+    return g.reshape(restored(g, y, x, per_channel(g, scale, y), per_channel(g, bias, y)), x.shape)
 
 
 def grouped(g: Op, x: Value, groups: int, epsilon: float) -> Value:
