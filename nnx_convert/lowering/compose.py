@@ -74,9 +74,9 @@ def cumsum(g: Rewriter, node: Node) -> Result:
     x, axis = node.args["x"], node.args["axis"] % len(node.args["x"].shape)
     if not floats(node):
         return None
-    if not fixed(x):
-        return OPEN
     back, size = node.args["reverse"], x.shape[axis]
+    if not known(size):
+        return OPEN
     x = moved(g, x, axis, 1, back) if node.args["exclusive"] else x
     for n in (1 << i for i in range(max(size - 1, 0).bit_length())):
         x = g(e.ADD, x, moved(g, x, axis, n, back), act=0)
@@ -88,7 +88,7 @@ def moved(g: Rewriter, x: Value, axis: int, by: int, back: bool) -> Value:
     pads = [[0, 0] for _ in x.shape]
     pads[axis] = [0, by] if back else [by, 0]
     begin = [by if back and i == axis else 0 for i in range(len(x.shape))]
-    return g(shape.SLICE, g(shape.PAD, x, pads), begin, x.shape)
+    return g(shape.SLICE, g(shape.PAD, x, pads), begin, [n if known(n) else -1 for n in x.shape])
 
 
 @EXPAND.on(host_arrays.MATRIX_DIAG)

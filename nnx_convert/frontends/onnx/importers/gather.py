@@ -186,15 +186,18 @@ def flat(g: Op, x: Value) -> Value:
 
 @imports()
 def OneHot(g: Op, indices: Value, depth: Value, values: Value, *, axis: int = -1) -> Value:
-    """NNAPI-EX's operation where depth and values are known and counted in INT32."""
+    """NNAPI-EX's operation where depth and values are known, whole numbers of other types by way of INT32."""
     rank, count, pair = g.rank(indices), g.known(depth), g.known(values)
     at = axis_of(axis, rank + 1)
-    if count is None or pair is None or values.type not in (F32, I32) or indices.type not in (I32, I64) \
+    via = None if pair is None or pair.size != 2 else values.type if values.type in (F32, I32) else \
+        I32 if pair.dtype.kind in "iufb" and (pair.astype(np.int32) == pair).all() else None
+    if pair is None or count is None or via is None or indices.type not in (I32, I64) \
             or not 0 < (size := int(count.reshape(-1)[0])) <= INT32.max:
         y = g(indexing.ONE_HOT, indices, depth, values, axis=at)
     else:
-        off, on = pair.reshape(-1).tolist()
-        y = g(ex.ONE_HOT_EX, _counting(g, indices, size), depth=size, on=on, off=off, axis=at, to=values.type)
+        off, on = pair.astype(via.dtype).reshape(-1).tolist()
+        y = g(ex.ONE_HOT_EX, _counting(g, indices, size), depth=size, on=on, off=off, axis=at, to=via)
+        y = g.cast(y, values.type)
     return y if rank else g.reshape(y, y.shape[:1])
 
 

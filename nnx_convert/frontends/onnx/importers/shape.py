@@ -97,6 +97,8 @@ def squeeze_1(g: Op, x: Value, *, axes: tuple[int, ...] | None = None) -> Value:
 
 @imports(since=13)
 def Squeeze(g: Op, x: Value, axes: Value | None = None) -> Value:
+    if x.tensor.dims is None:
+        return g(s.SQUEEZE, x, axes and g.index(axes))
     if axes is None:
         return squeezed(g, x, None)
     found = g.ints(axes)
@@ -129,6 +131,8 @@ def unsqueeze_1(g: Op, x: Value, *, axes: tuple[int, ...]) -> Value:
 @imports(since=13)
 def Unsqueeze(g: Op, x: Value, axes: Value) -> Value:
     found = g.ints(axes)
+    if x.tensor.dims is None:
+        return g(cutting.UNSQUEEZE, x, axes)
     if found is not None and not open_(found):
         return inserted(g, x, axes_of(found, g.rank(x) + len(found)))
     count = axes.shape[0] if g.rank(axes) else 1
@@ -234,7 +238,7 @@ def sizes_of(g: Op, x: Value, start: int, end: int | None) -> Value:
     if x.tensor.dims is None:
         if start or end is not None:
             g.unsupported("cuts the sizes of a tensor whose rank is computed")
-        return g.cast(g(host_arrays.SHAPE, x), I64)
+        return g.cast(g(host_arrays.SHAPE, x, out=Tensor(I32, (UNKNOWN,))), I64)
     wanted = range(g.rank(x))[start:end]
     if not open_(g.shape(x)[start:end]):
         return g.const(np.array(g.shape(x)[start:end], np.int64))
@@ -244,10 +248,11 @@ def sizes_of(g: Op, x: Value, start: int, end: int | None) -> Value:
 
 @imports()
 def Size(g: Op, x: Value) -> Value:
-    total = product(g.shape(x))
+    total = UNKNOWN if x.tensor.dims is None else product(g.shape(x))
     if known(total):
         return g.const(np.array(total, np.int64))
-    return g.scalar(g(r.REDUCE_PROD, g.cast(g(host_arrays.SHAPE, x), I64), [0], keep=True))
+    sizes = g(host_arrays.SHAPE, x, out=Tensor(I32, (UNKNOWN,)))
+    return g.scalar(g(r.REDUCE_PROD, g.cast(sizes, I64), [0], keep=True))
 
 
 @imports(folds=False)
