@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..graph import Evaluate, Build, Graph, Value
-from ..ops.convert import CAST
-from ..ops.shape import RESHAPE, SLICE, TRANSPOSE
+from ..ops.shape import CONCATENATION, RESHAPE, SLICE, TRANSPOSE
 from ..target import Target
 from ..types import known
 from . import (  # noqa: F401  (they register their rules)
@@ -86,7 +85,7 @@ def own_outputs(graph: Graph, target: Target, trace: list[Event]) -> Graph:
 def copy(build: Build, v: Value) -> Value:
     """The same again: by a reshape, or where sizes are open by what moves nothing and changes nothing."""
     if v.tensor.dims is None:
-        return build(CAST, v, to=v.type, out=v.tensor)
+        return build(CONCATENATION, xs=(v,), axis=0, out=v.tensor)
     if all(map(known, v.shape)):
         return build(RESHAPE, v, v.shape, out=v.tensor)
     return build(TRANSPOSE, v, list(range(len(v.shape))), out=v.tensor)
