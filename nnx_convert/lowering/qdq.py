@@ -128,7 +128,7 @@ def in_steps(g: Rewriter, node: Node) -> Result:
             return None
         whole = g(e.ADD, whole, real(g, offset), act=0)
     info = np.iinfo(out.type.dtype)
-    return g.legal(g(convert.QUANTIZE, bounded(g, whole, info.min, info.max), to=out.type, out=out))
+    return g(convert.QUANTIZE, bounded(g, whole, info.min, info.max), to=out.type, out=out)
 
 
 @QDQ.on(grids.DEQUANTIZE_LINEAR)
@@ -143,7 +143,7 @@ def out_of_steps(g: Rewriter, node: Node) -> Result:
         y = g(convert.CAST, x if offset is None else g(e.SUB, x, offset, act=0), to=F32)
     else:
         y = real(g, x) if offset is None else g(e.SUB, real(g, x), real(g, offset), act=0)
-    return g.legal(y if number(scale) == 1 else g(e.MUL, y, scale, act=0))
+    return y if number(scale) == 1 else g(e.MUL, y, scale, act=0)
 
 
 def beside(g: Rewriter, node: Node, name: str) -> Value | None:
@@ -230,7 +230,7 @@ def whole(g: Rewriter, v: Any, depth: int) -> bool:
     if made is None or not depth:
         return False
     if made.op is convert.DEQUANTIZE:
-        return bool(made.args["x"].tensor.quant == PLAIN)
+        return bool(made.args["x"].tensor.scale == 1)
     if made.op is e.SUB and number(made.args["y"]) == MAGIC:
         return True
     return made.op in WHOLE and all(whole(g, a, depth - 1) for a in made.args.values())
@@ -239,13 +239,14 @@ def whole(g: Rewriter, v: Any, depth: int) -> bool:
 # What sinks.
 @QDQ.on(*MOVES, *ORDERS, shape.PAD, e.RELU)
 def on_codes(g: Rewriter, node: Node) -> Result:
-    """The same on codes, dequantised or relabelled afterwards."""
+    """The same on codes, dequantised or, where they were to be plain integers, relabelled afterwards."""
     before = g.producer(node.args["x"])
     if before is None or before.op not in (convert.DEQUANTIZE, grids.RELABEL):
         return None
     x = before.args["x"]
     relabels = before.op is grids.RELABEL
-    if not isinstance(x.tensor.quant, Quant) or x.type not in BYTES or relabels and node.op is e.RELU:
+    if not isinstance(x.tensor.quant, Quant) or x.type not in BYTES or relabels and (
+            node.op is e.RELU or node.args["x"].tensor.quant != PLAIN):
         return None
     op, args = padded(node, x, relabels) if node.op in (shape.PAD, shape.PAD_V2) else (node.op, node.args)
     if args is None or op.code is not None and x.type not in op.types:
