@@ -9,7 +9,7 @@ from ..graph import Node, Value
 from ..ops import convert, elementwise as e, gather, host, host_arrays, host_math, image, reduce as r, shape
 from ..types import BYTES, B8, F32, I32, Shape, Tensor, known, product
 from .exact import bytes_like, codes, computed
-from .expand import EXPAND, floats, like
+from .expand import EXPAND, floats
 from .legalize import LEGALIZE
 from .quantized import as_it_is, looked_up, on
 from .rewrite import Refusal, Result, Rewriter
