@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from nnx_convert.graph import Build, Value
-from nnx_convert.ops import conv, convert, elementwise as e, ex, gather, host, image, norm, reduce as r, shape
+from nnx_convert.ops import (
+    conv, convert, elementwise as e, ex, gather, grids, host, image, linear, norm, reduce as r, shape)
 from nnx_convert.schema import OpDef
 from nnx_convert.types import B8, F32, I32, Q8, Q8S, QPC, ChannelQuant, Quant, Tensor, Type
 
@@ -87,6 +88,9 @@ SAME: dict[str, Case] = {
     "TRANSPOSE_CONV_2D": (
         product(conv.TRANSPOSE_CONV_2D, (5, 3, 3, 4), True, 0.02, shape=[2, 6, 16, 5], **SLIDE), IMAGE),
     "FULLY_CONNECTED": (product(conv.FULLY_CONNECTED, (7, 300), False, 0.03, act=0), [bytes_(99, 300)]),
+    "LINEAR": (product(linear.LINEAR, (7, 300), False, 0.03, act=0), [bytes_(99, 300)]),
+    "QUANTIZE_EVEN": (lambda g, xs: g(grids.QUANTIZE_EVEN, xs[0], to=Q8S, out=OUT), [(F32, (999,), None)]),
+    "RELABEL": (on(grids.RELABEL, COARSE), ALL),
     "MAX_POOL_2D": (on(image.MAX_POOL_2D, act=1, **POOL), IMAGE),
     "RESIZE_NEAREST_NEIGHBOR": (on(image.RESIZE_NEAREST_NEIGHBOR, ow=5, oh=9, nchw=False), IMAGE),
     "DEPTH_TO_SPACE": (on(image.DEPTH_TO_SPACE, block=2, nchw=False), IMAGE),
