@@ -21,6 +21,7 @@ from .layout import layout
 from .legalize import LEGALIZE, MASKS, PREFER_EX
 from .narrow import NARROW, inputs_of_few_axes
 from .narrow64 import narrow64
+from .patterns import patterns
 from .qdq import fusing
 from .retype import unsigning
 from .rewrite import Event, Pass, prune, throughout
@@ -30,6 +31,7 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
     """What lowering does for a target: the whole of it."""
     fold = folding(evaluate)
     return [
+        patterns,                            # what exporters spell out
         AFFINE,                              # factors per channel in the product before them
         fusing(evaluate),                    # ONNX's codes
         narrow64,                            # INT64 as INT32, as far as that is the same

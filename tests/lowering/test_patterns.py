@@ -1,0 +1,124 @@
+"""What exporters spell out: each spelling is one operation again, what only looks like it is left alone."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from test_rules import as_it_is, run
+
+from nnx_convert.graph import Build, Graph, Value
+from nnx_convert.lowering.patterns import patterns
+from nnx_convert.lowering.rewrite import Event, prune
+from nnx_convert.ops import elementwise as e, functions as f, host, norm, reduce as r
+from nnx_convert.target import Target
+from nnx_convert.types import F32, Port, Rim, Source, Tensor
+
+SHAPE = (2, 3, 5)
+ROOT, TANH = 2.0 ** 0.5, (2 / np.pi) ** 0.5
+Spelt = Callable[["Spell", Value], Value]
+
+
+class Spell:
+    """Writes formulas: numbers stand for constants of one element."""
+
+    def __init__(self) -> None:
+        self.build = Build("g")
+
+    def __getattr__(self, name: str) -> Callable[..., Value]:
+        op: Any = {"mul": e.MUL, "add": e.ADD, "div": e.DIV, "tanh": e.TANH, "erf": f.ERF, "pow": e.POW, "exp": e.EXP,
+                   "log": e.LOG, "sqrt": e.SQRT, "square": host.SQUARE, "relu6": e.RELU6, "unit": host.RELU_0_TO_1,
+                   "softplus": f.SOFTPLUS}[name]
+        act = {"act": 0} if name in ("mul", "add", "div") else {}
+        return lambda *xs: self.build(op, *map(self.value, xs), **act)
+
+    def value(self, x: Value | float) -> Value:
+        return x if isinstance(x, Value) else self.build.const([[[x]]], F32)
+
+
+def made(spelt: Spelt, source: str = "ONNX", twice: bool = False) -> Graph:
+    """The graph of a formula; `twice`: what stands before the last operation is an output, too."""
+    g, x = Spell(), Value("x", Tensor(F32, SHAPE))
+    y = spelt(g, x)
+    inside = [v for v in g.build.nodes[-1].inputs if v is not x and not v.constant]
+    outs = (y, *inside) if twice else (y,)
+    ports = tuple(Port(v.name, "float32", v.shape) for v in (x, *outs))
+    return g.build.finish((x,), outs, Rim(ports[:1], ports[1:], source=Source(source)))
+
+
+def passed(graph: Graph) -> Graph:
+    """The graph after the pass, less what nothing reads."""
+    trace: list[Event] = []
+    return prune(patterns(graph, Target(), trace), Target(), trace)
+
+
+def names(graph: Graph) -> list[str]:
+    return [n.op.name for n in graph.nodes]
+
+
+def cubed(g: Spell, x: Value) -> Value:
+    return g.add(x, g.mul(0.044715, g.pow(x, 3)))
+
+
+SPELT: dict[str, tuple[Spelt, list[str]]] = {
+    "gelu, torch": (lambda g, x: g.mul(g.mul(x, g.add(g.erf(g.div(x, ROOT)), 1)), 0.5), ["GELU"]),
+    "gelu, half first": (lambda g, x: g.mul(g.mul(0.5, x), g.add(1, g.erf(g.mul(x, 1 / ROOT)))), ["GELU"]),
+    "gelu, half inside": (lambda g, x: g.mul(x, g.mul(g.add(g.erf(g.div(x, ROOT)), 1), 0.5)), ["GELU"]),
+    "gelu, divided": (lambda g, x: g.div(g.mul(g.add(g.erf(g.div(x, ROOT)), 1), x), 2), ["GELU"]),
+    "gelu, short root": (lambda g, x: g.mul(g.mul(x, g.add(g.erf(g.div(x, 1.4142135381698608)), 1)), 0.5), ["GELU"]),
+    "tanh": (lambda g, x: g.mul(g.mul(0.5, x), g.add(1, g.tanh(g.mul(TANH, cubed(g, x))))), ["GELU"]),
+    "tanh, squares": (lambda g, x: g.mul(x, g.mul(0.5, g.add(g.tanh(g.mul(TANH, g.add(g.mul(g.mul(
+        g.square(x), x), 0.044715), x))), 1))), ["GELU"]),
+    "tanh, factored": (lambda g, x: g.mul(g.mul(0.5, x), g.add(1, g.tanh(g.mul(g.mul(x, 0.7978845608), g.add(
+        1, g.mul(g.mul(0.044715, x), x)))))), ["GELU"]),
+    "hard swish": (lambda g, x: g.div(g.mul(x, g.relu6(g.add(x, 3))), 6), ["HARD_SWISH"]),
+    "hard swish, inside": (lambda g, x: g.mul(x, g.div(g.relu6(g.add(x, 3)), 6)), ["HARD_SWISH"]),
+    "hard swish of a hard sigmoid": (lambda g, x: g.mul(g.unit(g.add(g.mul(x, 1 / 6), 0.5)), x), ["HARD_SWISH"]),
+    "softplus": (lambda g, x: g.log(g.add(g.exp(x), 1)), ["SOFTPLUS"]),
+    "mish": (lambda g, x: g.mul(x, g.tanh(g.log(g.add(1, g.exp(x))))), ["MISH"]),
+    "inverse root": (lambda g, x: g.div(1, g.sqrt(g.add(g.square(x), 1))), ["SQUARE", "ADD", "RSQRT"]),
+    "norm": (lambda g, x: g.div(x, g.sqrt(g.add(g.build(r.MEAN, g.square(x), [2], keep=1), 1e-5))),
+             ["SQUARE", "MEAN", "ADD", "RSQRT", "MUL"]),
+    "scaled softmax": (lambda g, x: g.build(norm.SOFTMAX, g.div(x, 4), beta=1.0, axis=2), ["SOFTMAX"])}
+#: What is nearly one of these.
+OTHERWISE: dict[str, Spelt] = {
+    "another root": lambda g, x: g.mul(g.mul(x, g.add(g.erf(g.div(x, 1.414)), 1)), 0.5),
+    "another half": lambda g, x: g.mul(g.mul(x, g.add(g.erf(g.div(x, ROOT)), 1)), 0.4),
+    "another x": lambda g, x: g.mul(g.mul(x, g.add(g.erf(g.div(g.exp(x), ROOT)), 1)), 0.5),
+    "another cube": lambda g, x: g.mul(g.mul(0.5, x), g.add(1, g.tanh(g.mul(TANH, g.add(
+        x, g.mul(0.044, g.pow(x, 3))))))),
+    "another width": lambda g, x: g.div(g.mul(x, g.relu6(g.add(x, 3))), 5),
+    "a wider root": lambda g, x: g.div(x, g.sqrt(g.add(g.square(x), 1))),
+    "log of two": lambda g, x: g.log(g.add(g.exp(x), 2)),
+    "negative softmax": lambda g, x: g.build(norm.SOFTMAX, g.mul(x, -1), beta=1.0, axis=2)}
+
+
+@pytest.mark.parametrize("name", SPELT)
+def test_a_spelling_is_one_operation(name: str) -> None:
+    spelt, want = SPELT[name]
+    graph = made(spelt)
+    found = passed(graph)
+    assert names(found) == want
+    x = np.random.default_rng(0).normal(0, 2, SHAPE).astype(np.float32)
+    np.testing.assert_allclose(run(as_it_is(found), [x])[0], run(as_it_is(graph), [x])[0], rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_what_only_looks_like_it_is_left_alone(name: str) -> None:
+    graph = made(OTHERWISE[name])
+    assert names(passed(graph)) == names(graph)
+
+
+@pytest.mark.parametrize("name", [n for n in SPELT if not n.startswith("inverse")])
+def test_what_is_read_elsewhere_stays(name: str) -> None:
+    graph = made(SPELT[name][0], twice=True)
+    assert len(passed(graph).nodes) >= min(len(graph.nodes), 2)
+    assert passed(graph).outputs[1:] == graph.outputs[1:]
+
+
+def test_a_tflite_file_is_left_alone() -> None:
+    graph = made(SPELT["gelu, torch"][0], "TFLite")
+    assert patterns(graph, Target(), []) is graph
+    assert names(passed(replace(graph, rim=Rim()))) == ["GELU"]
