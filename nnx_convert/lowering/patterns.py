@@ -99,8 +99,8 @@ def plus(g: Rewriter, v: Value, wanted: float) -> Value | None:
     if node is None or node.op is not e.ADD:
         return None
     sides: tuple[Value, Value] = (node.args["x"], node.args["y"])
-    for v, rest in (sides, sides[::-1]):
-        c = number(v)
+    for one, rest in (sides, sides[::-1]):
+        c = number(one)
         if c is not None and near(c, wanted):
             return rest
     return None
