@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..graph import Build, Graph, Node, Value
-from ..ops import convert, elementwise as e, ex, gather, host, host_math, norm, reduce as r, shape
+from ..ops import convert, elementwise as e, ex, gather, grids, host, host_math, norm, reduce as r, shape
 from ..schema import OpDef
 from ..target import Target
 from ..types import B8, I32, ChannelQuant, Shape, Tensor, known, product
@@ -26,7 +26,7 @@ ELEMENTS = (
     e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.POW, e.PRELU, e.EQUAL, e.NOT_EQUAL, e.GREATER, e.GREATER_EQUAL,
     e.LESS, e.LESS_EQUAL, e.LOGICAL_AND, e.LOGICAL_OR, e.LOGICAL_NOT, e.SELECT, e.ABS, e.NEG, e.EXP, e.LOG, e.SIN,
     e.SQRT, e.RSQRT, e.FLOOR, e.RELU, e.RELU1, e.RELU6, e.LOGISTIC, e.TANH, e.ELU, e.HARD_SWISH,
-    convert.CAST, convert.QUANTIZE, convert.DEQUANTIZE,
+    convert.CAST, convert.QUANTIZE, convert.DEQUANTIZE, grids.QUANTIZE_EVEN, grids.RELABEL,
     host.LEAKY_RELU, host.SQUARE, host.CEIL, host.COS, host.ROUND, host.RELU_0_TO_1, host.SQUARED_DIFFERENCE,
     host.FLOOR_DIV, host.FLOOR_MOD, host.TRUNC_DIV, host.TO_BOOL, host.TO_MASK, host.REQUANTIZE,
     host_math.SIGN, host_math.GELU)
