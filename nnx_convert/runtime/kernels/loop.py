@@ -1,6 +1,7 @@
 """A loop that counts, carries values of any shape, and collects what its rounds give; a branch that cannot be taken."""
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 
@@ -13,7 +14,7 @@ from ..kernel import Call, Compute, Site, sized
 from .control import LOOP_SECONDS
 
 #: A loop of more rounds than this counts as one that is not counted.
-COUNTED = 1 << 31
+COUNTED = 1 << 20
 
 
 @sized(loop.LOOP)
@@ -22,18 +23,18 @@ def LOOP(site: Site, body: Signature, trip: Tensor | None, cond: Tensor | None, 
     parts, call = body.outputs[1 + states:], site.calls["body"]
 
     def run(trip: Array | None, cond: Array | None, values: Sequence[Array | None]) -> list[Array]:
-        rounds = COUNTED if trip is None else min(int(trip.item()), COUNTED)
+        rounds = math.inf if trip is None else int(trip.item())
         last, kept = looped(call, rounds, cond is None or bool(cond.item()), values, states)
         return last + [collected([r[k] for r in kept], t) for k, t in enumerate(parts)]
     return run
 
 
-def looped(call: Call, rounds: int, on: bool, values: Sequence[Array | None], states: int
+def looped(call: Call, rounds: float, on: bool, values: Sequence[Array | None], states: int
            ) -> tuple[list[Array], list[list[Array]]]:
     """The states after the loop, and what each round gave beside. Without a count it may take `LOOP_SECONDS`."""
     now, kept, end = list(values), list[list[Array]](), time.monotonic() + LOOP_SECONDS
     while on and len(kept) < rounds:
-        if rounds == COUNTED and time.monotonic() > end:
+        if rounds > COUNTED and time.monotonic() > end:
             raise RunError(f"a loop without a count runs longer than {LOOP_SECONDS:g} seconds")
         found = call([np.array([len(kept)], np.int64), np.array([on]), *now])
         on, now[:states] = bool(found[0].all()), found[1:1 + states]
