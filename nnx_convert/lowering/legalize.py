@@ -133,7 +133,8 @@ def one_hot(g: Rewriter, node: Node) -> Result:
 def mean_as_pool(g: Rewriter, node: Node) -> Result:
     """Over height and width, an AVERAGE_POOL_2D of the whole image (27)."""
     x, axes = node.args["x"], node.args["axes"]
-    if not g.fault(node) or x.type != F32 or len(x.shape) != 4 or {a % 4 for a in axes.tensor.ints()} != {1, 2}:
+    if not g.fault(node) or x.type != F32 or len(x.shape) != 4 or {a % 4 for a in axes.tensor.ints()} != {1, 2} \
+            or not all(map(known, x.shape[1:3])):
         return None
     y = g(image.AVERAGE_POOL_2D, x, scheme=2, sw=1, sh=1, kw=x.shape[2], kh=x.shape[1], act=0)
     return g.legal(y if node.args["keep"] else reshaped(g, y, node))
