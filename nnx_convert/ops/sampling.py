@@ -90,3 +90,11 @@ def SELECT_BOXES(boxes: T, scores: T, most: AnyT | None, iou_threshold: AnyT | N
 def DROPOUT(x: T, ratio: AnyT, training: Bools, seed: Int, seeded: Bool) -> tuple[T, Bools]:
     """x / (1 - ratio) where mask, else 0; mask is drawn, all true unless in training."""
     return x, Tensor(B8, x.shape)
+
+
+@host(60605, ALL, Rule("theta is [n, 2, 3] or [n, 3, 4], and size has a number for each axis of an image of n", lambda
+                       theta, size: theta.rank == 3 and theta.shape[1:] in ((2, 3), (3, 4)) and
+                       size.shape == (theta.shape[1] + 2,)))
+def AFFINE_GRID(theta: T, size: Ints1, align: Bool) -> T:
+    """The places of the cells of an image, the last axis first, times the matrices theta."""
+    return theta.free((theta.shape[0], *size.ints()[2:], theta.shape[1]))

@@ -78,11 +78,10 @@ def weighted(x: Array, along: Sequence[Along], outside: str, align: bool) -> Arr
     for chosen in product(*inside):
         at: Any = (image, slice(None), *(i for i, _, _ in chosen))
         part = np.moveaxis(x[at], -1, 1)
-        for _, there, w in chosen:
-            if there is not None:
-                part = np.where(there[:, None], part, np.zeros((), x.dtype))
-            if w.ndim:
-                part = part * w[:, None]
+        for _, _, w in chosen:
+            part = part * w[:, None] if w.ndim else part
+        for _, there, _ in chosen:                # last, since a place that is no number has shares that are none
+            part = part if there is None else np.where(there[:, None], part, np.zeros((), x.dtype))
         total = part if total is None else total + part
     assert total is not None
     return total

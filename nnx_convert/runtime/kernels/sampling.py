@@ -182,3 +182,16 @@ def DROPOUT(site: Site, x: Tensor, ratio: Tensor, training: Tensor, seed: int, s
         scale = 1 / (1 - share) if share < 1 else 0.0
         np.copyto(out, np.where(mask, x * x.dtype.type(scale), np.zeros((), x.dtype)))
     return run
+
+
+@kernel(s.AFFINE_GRID)
+def AFFINE_GRID(site: Site, theta: Tensor, size: Tensor, align: bool) -> Run:
+    sizes = ints(size)[2:]
+    lines = [np.linspace(-1, 1, n) if align else (2 * np.arange(n) + 1) / max(n, 1) - 1 for n in sizes]
+    places = np.stack([*reversed(np.meshgrid(*lines, indexing="ij")), np.ones(sizes)], -1)
+    rows = places.reshape(-1, len(sizes) + 1).astype(computed_in(theta))
+
+    def run(out: Array, theta: Array, _size: Array) -> None:
+        made = np.matmul(rows, theta.astype(rows.dtype, copy=False).swapaxes(1, 2))
+        np.copyto(out, made.reshape(out.shape), casting="unsafe")
+    return run

@@ -28,11 +28,11 @@ def GridSample(g: Op, x: Value, grid: Value, *, align_corners: int = 0, mode: st
 
 
 @imports(arithmetic=True)
-def AffineGrid(g: Op, theta: Value, size: Value, *, align_corners: int = 0) -> Any:
+def AffineGrid(g: Op, theta: Value, size: Value, *, align_corners: int = 0) -> Value:
     """The places of all cells, the last axis first, times the transposed matrices."""
     wanted = g.ints(size)
     if wanted is None or not all(map(known, wanted)) or len(wanted) not in (4, 5):
-        return NotImplemented
+        return g(s.AFFINE_GRID, theta, g.index(size), align=bool(align_corners))
     sizes = wanted[2:]
     if product(wanted[2:]) > LARGEST_MADE:
         g.unsupported(f"makes a grid of {list(sizes)}")
