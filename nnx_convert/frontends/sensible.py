@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 from ..graph import Node, placed
 from ..ops.host import host_twin
 from ..schema import OpError
-from ..types import Scalar, known
+from ..types import Quant, Scalar, Tensor, known
 
 INT32 = range(-1 << 31, 1 << 31)
 
@@ -17,7 +18,17 @@ def sensible(nodes: Iterable[Node]) -> None:
         for a in node.operands:
             if isinstance(a, Scalar) and a.type.group == "int" and known(a.value) and int(a.value) not in INT32:
                 raise OpError(node.op.name, f"{a.value} is no number of 32 bits")
+        for v in node.outputs:
+            measured(node.op.name, v.tensor)
         if isinstance(node.verdict, OpError):
             twin = host_twin(node.op)
             form = twin.forms[node.op.forms.index(node.form)]
             twin.check_placed(placed(twin, form, node.args), [v.tensor for v in node.outputs])
+
+
+def measured(op: str, t: Tensor) -> None:
+    """Raises `OpError` on an output with a size or a scale that no operand can have."""
+    if any(known(n) and n not in INT32 for n in t.dims or ()):
+        raise OpError(op, f"gives the shape {list(t.dims or ())}")
+    if isinstance(t.quant, Quant) and not 0 < t.quant.scale < inf:
+        raise OpError(op, f"gives the scale {t.quant.scale}")

@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import FormatError, NnxError, Unsupported
 from ...types import LIST, UNKNOWN, Shape, Type, symbol
 from .proto import text
-from .tensors import kind_of
+from .tensors import LONGEST_AXIS, MAX_RANK, kind_of
 
 #: The newest version of the format, and of each of ONNX's own operator sets.
 NEWEST_IR = 14
@@ -257,6 +257,8 @@ def declared(port: Any) -> tuple[Type | None, Shape | None]:
             raise Unsupported(f"is a {what.removesuffix('_type')}, which has no counterpart")
         found = port.type.tensor_type
         kind = kind_of(found.elem_type).type if found.elem_type else None
+        if len(found.shape.dim) > MAX_RANK:
+            raise FormatError(f"has {len(found.shape.dim)} dimensions")
         return kind, tuple(map(size, found.shape.dim)) if found.HasField("shape") else None
     except NnxError as error:
         raise error.at(f"value {port.name!r:.{SHOWN}}") from error
@@ -264,6 +266,8 @@ def declared(port: Any) -> tuple[Type | None, Shape | None]:
 
 def size(dim: Any) -> int:
     """One dimension: a number, a symbol, or UNKNOWN; "?" and the like are written for any size, equal or not."""
+    if dim.dim_value > LONGEST_AXIS:
+        raise FormatError(f"has a size of {dim.dim_value}")
     if dim.HasField("dim_value"):
         return int(dim.dim_value) if dim.dim_value >= 0 else UNKNOWN
     name = text(dim.dim_param)
