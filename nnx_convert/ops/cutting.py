@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ..kinds import AXIS, Int, Ints1, Parts, T, To, put
+from ..kinds import AXIS, Int, Ints1, Natural, Parts, T, To, put
 from ..schema import Rule, host
-from ..types import UNKNOWN, Shape, Tensor, Undecided, maybe
+from ..types import UNKNOWN, Shape, Tensor, Undecided, known, maybe
 from .host import ALL, AnyT, ToAny
 from .indexing import TEXTS
 
@@ -71,6 +71,13 @@ def UNSQUEEZE(x: T, axes: AnyT) -> T:
         new, rest = {a % rank_ for a in axes.ints()}, iter(x.shape)
         shape = tuple(1 if i in new else next(rest) for i in range(rank_))
     return x.like(shape)
+
+
+@host(60567, TEXTS, Rule("x has as many axes of another size than 1 as rank says",
+                         lambda x, rank: sum(n != 1 for n in x.shape) == rank))
+def SQUEEZE_TO(x: T, rank: Natural) -> T:
+    """x less its axes of size 1, which leaves rank axes."""
+    return x.like(tuple(n for n in x.shape if not known(n) or n != 1) or (1,))
 
 
 @host(60564, TEXTS, Rule("start, limit and delta are numbers", lambda start, limit, delta:

@@ -77,6 +77,11 @@ def UNSQUEEZE(site: Site, x: Tensor, axes: Tensor) -> Run:
     return same_bytes(site, x)
 
 
+@kernel(c.SQUEEZE_TO, view="x")
+def SQUEEZE_TO(site: Site, x: Tensor, rank: int) -> Run:
+    return same_bytes(site, x)
+
+
 @sized(c.COUNT)
 def COUNT(site: Site, start: Tensor, limit: Tensor, delta: Tensor) -> Compute:
     def run(start: Array, limit: Array, delta: Array) -> list[Array]:

@@ -12,7 +12,7 @@ from test_indexing import longs
 from nnx_convert.errors import NnxError
 from nnx_convert.ops import cutting as c
 from nnx_convert.schema import OpDef, OpError
-from nnx_convert.types import B8, F32, F64, I32, I64, STR, UNKNOWN, Tensor, Type
+from nnx_convert.types import B8, F32, F64, I32, I64, STR, UNKNOWN, Scalar, Tensor, Type
 
 ROWS = np.arange(12).reshape(3, 4)
 ENDLESS = 2**63 - 1
@@ -45,6 +45,8 @@ CASES: list[tuple[OpDef, dict[str, Any], Any]] = [
     (c.PAD_BY, padded(ROWS, F32, [1, -1], c.EDGE, axes=(-2,)), ROWS[[0, 0, 1]]),
     (c.PAD_BY, padded([1, 2], F32, [-3, 0], c.CONSTANT), None),
     (c.UNSQUEEZE, {"x": (ROWS, F32), "axes": longs(-1, 0)}, ROWS[None, :, :, None]),
+    (c.SQUEEZE_TO, {"x": (ROWS[:, None, None], F32), "rank": 2}, ROWS),
+    (c.SQUEEZE_TO, {"x": ([[7]], I64), "rank": 0}, [7]), (c.SQUEEZE_TO, {"x": (ROWS, F32), "rank": 1}, None),
     (c.EYE, {"shape": ints(2, 3), "k": 1, "to": F32}, np.eye(2, 3, 1)),
     (c.EYE, {"shape": ints(2, 2), "k": -1, "to": I64}, np.eye(2, k=-1))]
 
@@ -53,6 +55,8 @@ CASES: list[tuple[OpDef, dict[str, Any], Any]] = [
 def test_case(op: OpDef, args: dict[str, Any], want: Any) -> None:
     if want is None:
         with pytest.raises((NnxError, OpError)):
+            op.check([v for v in given(args).values() if isinstance(v, Tensor)] + [
+                Scalar(Type.INT32, v) for v in args.values() if isinstance(v, int)], ())
             run_op(op, given(args))
         return
     (got,) = run_op(op, given(args))

@@ -17,7 +17,7 @@ from ..constants import type_of
 from ..importer import Op
 from ..registry import imports
 from ..tensors import MAX_RANK
-from .axes import axes_of, axis_of, dropped, inserted, lengths, open_
+from .axes import axes_of, axis_of, dropped, inserted, lengths, open_, ranked
 
 #: The types that Range computes in, by ONNX's number of them.
 STASHED = {1: F32, 11: F64}
@@ -113,10 +113,11 @@ def Squeeze(g: Op, x: Value, axes: Value | None = None) -> Value:
 
 
 def squeezed(g: Op, x: Value, axes: Sequence[int] | None) -> Value:
-    """x less axes of size 1, or less all of them."""
+    """x less axes of size 1, or less all of them; an open size is taken to be another, which a run makes sure of."""
     own = g.shape(x)
     if axes is None and not all(map(known, own)):
-        return g(s.SQUEEZE, x, None)
+        rank = sum(not known(n) or n != 1 for n in own)
+        return ranked(g, g(cutting.SQUEEZE_TO, x, rank=rank), rank)
     gone = tuple(i for i, n in enumerate(own) if n == 1) if axes is None else axes_of(axes, len(own))
     if wrong := [i for i in gone if known(own[i]) and own[i] != 1]:
         raise FormatError(f"drops axis {wrong[0]}, whose size is {own[wrong[0]]}")
