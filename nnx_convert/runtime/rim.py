@@ -26,15 +26,23 @@ def listed(given: Any) -> list[Any]:
 
 
 def by_position(ports: Sequence[Port], given: Mapping[str, Any]) -> list[Any]:
-    """Inputs by name in the ports' order; raises `InputError` naming those that are missing or not there."""
+    """Inputs by name in the ports' order; raises `InputError` naming those that are missing or not there.
+
+    States and optional inputs may be missing.
+    """
     names = [p.name for p in ports]
     extra = [n for n in given if n not in names]
-    missing = [p.name for p in ports if p.name not in given and not p.state]
+    missing = [p.name for p in ports if p.name not in given and not p.state and not optional(p)]
     if extra or missing:
         said = [f"there is no input {', '.join(map(repr, extra))}"] * bool(extra)
         said += [f"{', '.join(map(repr, missing))} is missing"] * bool(missing)
         raise InputError("; ".join(said), hint=f"the inputs are {', '.join(names)}")
     return [given.get(n) for n in names]
+
+
+def optional(port: Port) -> bool:
+    """Whether None is a value of it."""
+    return port.dtype.startswith("optional")
 
 
 def completed(model: Model, given: Sequence[Any]) -> list[Any]:
@@ -83,7 +91,7 @@ def enter(model: Model, given: Sequence[Any]) -> list[Array | None]:
     arrays: list[Array | None] = []
     for port, index, value in zip(ports, model.inputs, given, strict=True):
         operand = model.operands[index]
-        if value is None and not port.dtype.startswith("optional"):
+        if value is None and not optional(port):
             arrays.append(None)
             continue
         found = fitted(port, value)

@@ -48,6 +48,20 @@ def type_of_value(session: Session, given: Value | Items) -> Any:
     return tensor_type(element_of(given.type))
 
 
+def either(a: Any, b: Any) -> Any:
+    """The type of a value that is of one of two: of the sizes in them nothing is known where they differ."""
+    if a == b:
+        return a
+    found = messages().TypeProto()
+    found.CopyFrom(a)
+    part = found
+    while what(part) in ("sequence", "optional"):
+        part = inner(part)
+    if what(part) == "tensor":
+        part.tensor_type.ClearField("shape")
+    return found
+
+
 def what(kind: Any) -> str:
     """`sequence`, `optional`, `map` or `tensor`; "" where a type is not said."""
     found: str = kind.WhichOneof("value") or ""

@@ -13,7 +13,7 @@ from ....ops.host import host_twin
 from ....ops.loop import REFUSE
 from ....types import LIST, STR, Rim, known
 from ..importer import Op
-from ..lists import type_of_value, what
+from ..lists import either, type_of_value, what
 from ..registry import Given, Items, imports
 from ..scope import Body, Region, closed, open_
 from .loops import Loop, certain, held, looped, one
@@ -39,7 +39,7 @@ def If(g: Op, cond: Value, *, then_branch: Region, else_branch: Region) -> list[
                 for a, b in pairs)
     made = g.add(control.IF if alike else host_twin(control.IF), one(g, cond), then=then, orelse=orelse,
                  args=captured)
-    return [either(g, v, *pair) for v, pair in zip(made, pairs, strict=True)]
+    return [chosen(g, v, *pair) for v, pair in zip(made, pairs, strict=True)]
 
 
 def branch(g: Op, region: Region) -> Body | NnxError:
@@ -58,10 +58,10 @@ def refused(g: Op, error: NnxError, like: Body) -> Body:
     return Body(build.finish((), outputs, Rim()), ())
 
 
-def either(g: Op, v: Value, a: Value, b: Value) -> Value:
+def chosen(g: Op, v: Value, a: Value, b: Value) -> Value:
     """What is known of a result of two branches."""
     if v.type == LIST:
-        return listed(g, v, type_of_value(g.session, a))
+        return listed(g, v, either(type_of_value(g.session, a), type_of_value(g.session, b)))
     return g.scalar(v) if {a, b} <= g.session.scalars else v
 
 

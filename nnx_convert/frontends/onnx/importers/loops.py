@@ -13,7 +13,7 @@ from ....ops.loop import LOOP
 from ....symbols import same
 from ....types import B8, I32, I64, LIST, TENSORS, UNKNOWN, Rim, Shape, Tensor, Undecided
 from ..importer import Op, value_of
-from ..lists import inner, sequence_type, tensor_type, type_of_value, what
+from ..lists import either, type_of_value, what
 from ..registry import Given, Items
 from ..scope import Body, Scope, open_
 from .sequence import element, listed, number, optional, with_axis
@@ -209,12 +209,10 @@ def unchanged(before: Shape | None, now: Shape | None) -> bool:
 
 
 def alike(g: Op, take: Value, give: Value) -> Value:
-    """A list that is either; of the sizes of its elements nothing is known where they differ."""
-    own, other = type_of_value(g.session, take), type_of_value(g.session, give)
-    if own == other or what(own) != "sequence" or what(inner(own)) != "tensor":
-        return take
-    plain = sequence_type(tensor_type(inner(own).tensor_type.elem_type))
-    return take if own == plain else listed(g, Value(take.name, take.tensor), plain)
+    """A list that is either."""
+    own = type_of_value(g.session, take)
+    found = either(own, type_of_value(g.session, give))
+    return take if found == own else listed(g, Value(take.name, take.tensor), found)
 
 
 # NNAPI's loop.

@@ -134,6 +134,13 @@ def test_a_run_that_fails_says_why(name: str, given: list[Any], said: str) -> No
         run(model(nodes, inputs, outputs), *given)
 
 
+def test_an_optional_input_may_be_left_out_by_name() -> None:
+    nodes, inputs, outputs, _, _ = RUN_TIME["an optional value"]
+    made = compiled(converted(model(nodes, inputs, outputs)))
+    assert [bool(made.run(given)["h"]) for given in ({"o": A}, {"o": None}, {})] == [True, False, False]
+    assert made.inputs[0].holds == "optional(float32)" and made.inputs[0].shape is None
+
+
 @pytest.mark.parametrize(("given", "said"), [
     ([A, 1], "'s' is ndarray, not a sequence"), ([[A, [1, "x"]], 1], "element 1 is"),
     ([[np.zeros(2)], 0], "element 0 is float64, not float32")])
