@@ -17,7 +17,9 @@ class Target:
     `experimental`: DENSIFY is. `sparse`: keep sparse constants compressed where the target takes DENSIFY, or
     fold them to dense ones. `hybrid`: products of floats and int8 weights exactly as in TFLite, on
     the host, or as NNAPI's float operations on dequantised weights. `int64`: 64-bit integers are computed in 32 bits
-    where that is proven to be the same, on the host elsewhere, or in 32 bits wherever there is an operation.
+    where that is proven to be the same, on the host elsewhere, or in 32 bits wherever there is an operation. `qdq`:
+    what ONNX dequantises, computes and quantises is one operation on codes, whose rounding is NNAPI's, or floats
+    between codes, rounded as ONNX says.
     Raises `UsageError` on a level that does not exist.
     """
 
@@ -27,6 +29,7 @@ class Target:
     sparse: Literal["keep", "fold"] = "keep"
     hybrid: Literal["exact", "float"] = "exact"
     int64: Literal["exact", "narrow"] = "exact"
+    qdq: Literal["codes", "floats"] = "codes"
 
     def __post_init__(self) -> None:
         level = self.level + 1_000_000 if 6 <= self.level <= 8 else int(self.level)
@@ -39,6 +42,8 @@ class Target:
             raise UsageError(f"hybrid is 'exact' or 'float', not {self.hybrid!r}")
         if self.int64 not in ("exact", "narrow"):
             raise UsageError(f"int64 is 'exact' or 'narrow', not {self.int64!r}")
+        if self.qdq not in ("codes", "floats"):
+            raise UsageError(f"qdq is 'codes' or 'floats', not {self.qdq!r}")
         object.__setattr__(self, "level", level)
 
     def has(self, op: OpDef) -> bool:

@@ -95,6 +95,9 @@ def commands() -> None:
 @click.option("--int64", type=click.Choice(("exact", "narrow")), default="exact", show_default=True,
               help="64-bit integers: in 32 bits where that is proven to be the same and on the host elsewhere, or in "
                    "32 bits wherever the device has an operation. --strict takes the latter.")
+@click.option("--qdq", type=click.Choice(("codes", "floats")), default="codes", show_default=True,
+              help="What ONNX dequantises, computes and quantises: one operation on codes, rounded as NNAPI does, or "
+                   "floats between codes, rounded as ONNX says.")
 @click.option("--strict", is_flag=True, help="Refuse what the device does not take; else it runs on the host.")
 @click.option("--signature", metavar="NAME", help="The entry point to convert, where it is not the main one.")
 @shared

@@ -25,11 +25,11 @@ FORMATS = {"tflite": "TFLite", "onnx": "ONNX", "nnx": "NNX"}
 
 def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_experimental: bool,
                  sparse: Literal["keep", "fold"], hybrid: Literal["exact", "float"],
-                 int64: Literal["exact", "narrow"], strict: bool, signature: str | None,
-                 shapes: Mapping[str, Shape], report: str) -> None:
+                 int64: Literal["exact", "narrow"], qdq: Literal["codes", "floats"], strict: bool,
+                 signature: str | None, shapes: Mapping[str, Shape], report: str) -> None:
     """Do it; raises `NnxError`. The file is written before anything is said, so what is said is so."""
     begun = time.perf_counter()
-    wanted = Target(int(target.removeprefix("fl")), not no_ex, not no_experimental, sparse, hybrid, int64)
+    wanted = Target(int(target.removeprefix("fl")), not no_ex, not no_experimental, sparse, hybrid, int64, qdq)
     with Progress() as progress:
         data, name = read(model)
         form = kind(data)
@@ -37,7 +37,8 @@ def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_ex
             nothing_to_obey(name, {
                 "--target": target != "30", "--no-ex": no_ex, "--no-experimental": no_experimental,
                 "--sparse": sparse != "keep", "--hybrid": hybrid != "exact", "--int64": int64 != "exact",
-                "--strict": strict, "--signature": signature is not None, "--shape": bool(shapes)})
+                "--qdq": qdq != "codes", "--strict": strict, "--signature": signature is not None,
+                "--shape": bool(shapes)})
             converted = loaded(data, name)
         else:
             output = output or f"{Path(model).stem}.nnx"

@@ -46,6 +46,8 @@ def fuse(g: Rewriter, node: Node) -> Result:
     before = g.producer(x)
     if before is not None and before.op is convert.DEQUANTIZE and same(before.args["x"].tensor, out):
         return before.args["x"]              # type: ignore[no-any-return]
+    if g.target.qdq == "floats":
+        return None
     made, act, moves = under(g, x)
     if made is None or made.op is convert.DEQUANTIZE or not any(map(partial(dequantised, g), made.inputs)):
         return None                              # a float value becomes codes here
