@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from compose_cases import COMPOSED, COMPOSED_HOSTED
 from function_cases import FUNCTIONS, FUNCTIONS_HOSTED
+from gated_cases import GATED, GATED_HOSTED
 from grid_cases import GRIDDED, GRIDDED_HOSTED
 from indexing_cases import INDEXED, INDEXED_HOSTED
 from linear_cases import LINEARS, LINEARS_HOSTED
@@ -51,8 +52,8 @@ HOSTED = {name: where for where, names in {
         reshape_int_ones
     """,
 }.items() for name in names.split()} | COMPOSED_HOSTED | NARROWED_HOSTED | FUNCTIONS_HOSTED | INDEXED_HOSTED | \
-    LINEARS_HOSTED | GRIDDED_HOSTED
-CASES = PLAIN | COMPOSED | NARROWED | FUNCTIONS | INDEXED | LINEARS | GRIDDED
+    LINEARS_HOSTED | GRIDDED_HOSTED | GATED_HOSTED
+CASES = PLAIN | COMPOSED | NARROWED | FUNCTIONS | INDEXED | LINEARS | GRIDDED | GATED
 
 
 def run(graph: Graph, inputs: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
