@@ -45,7 +45,8 @@ class Step:
     """One operation, prepared: `run(*outputs, *arguments, *scratch)`.
 
     `args` has the structure of the arguments with slots for arrays; `view` is the slot whose bytes the
-    output is, `takes` the slots whose storage it may take over. `bound` says what it does.
+    output is, `takes` the slots whose storage it may take over. `bound` says what it does; where another backend
+    does it, it is `elsewhere`, and `run` does nothing.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Step:
     takes: tuple[Slot, ...] = ()
     product: int = 0                         # multiplications of its largest matrix product
     bound: Bound | None = None
+    elsewhere: bool = False
 
     @property
     def reads(self) -> tuple[Slot, ...]:
@@ -210,12 +212,12 @@ class Binder:
 
     def prepared(self, number: int, o: Operation, bound: Bound, runs: bool) -> Step:
         """The kernel's run function, with the slots of its arrays; `runs`: it is not computed now."""
-        kernel, site, run = self.kernel(number, o), self.site(o, bound.args, bound.outs), _nothing
-        if not runs or self.options.elsewhere is None or not self.options.elsewhere(bound):
-            run = self.run(kernel, site, bound)
+        kernel, site = self.kernel(number, o), self.site(o, bound.args, bound.outs)
+        elsewhere = runs and self.options.elsewhere is not None and self.options.elsewhere(bound)
+        run = _nothing if elsewhere else self.run(kernel, site, bound)
         return Step(o.op.name, bound.origin, run, o.outputs, tuple(bound.slots.values()), tuple(site.buffers),
                     bound.slots[kernel.view] if kernel.view else None, tuple(bound.slots[n] for n in kernel.inplace),
-                    site.largest, bound)
+                    site.largest, bound, elsewhere)
 
     def bound(self, number: int, o: Operation, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> Bound:
         """The operation with the slots of its arrays."""

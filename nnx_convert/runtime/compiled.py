@@ -1,9 +1,9 @@
 """`CompiledModel`: a model that runs on arrays as its source file's user knows them."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -13,10 +13,13 @@ from ..errors import InputError, UsageError
 from ..model import Model
 from ..types import Array, ChannelQuant, Entry, Port, Quant, Shape
 from . import rim, states
-from .bind import Options
+from .bind import Bound, Options
 from .runner import Compiled, Runner, call
 
-BACKENDS = ("auto", "numpy")
+if TYPE_CHECKING:
+    from .codegen.program import NativeProgram
+
+BACKENDS = ("auto", "numpy", "native")
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class CompiledModel:
         self.inputs = tuple(map(TensorSpec.of, model.rim.inputs))
         self.outputs = tuple(map(TensorSpec.of, model.rim.outputs))
         self.signatures = model.signatures
-        self._runner = Runner(model, Options(threads or 0, call))
+        self._runner = Runner(model, Options(threads or 0, call, elsewhere=_natively() if backend == "native" else None))
         self._state = states.Memory(model.rim)
 
     @overload
@@ -133,7 +136,7 @@ class CompiledModel:
         """Every state as before the first run."""
         self._state.reset()
 
-    def prepare(self, shapes: Mapping[str, Shape] | None = None) -> Compiled | None:
+    def prepare(self, shapes: Mapping[str, Shape] | None = None) -> Compiled | NativeProgram | None:
         """Compile ahead for input shapes (by name; the model's own where they are known).
 
         None where sizes follow from values. Raises `UsageError` on shapes that the model's inputs cannot have,
@@ -149,6 +152,17 @@ class CompiledModel:
     def __repr__(self) -> str:
         names = ", ".join(f"{s.name}: {s.dtype}{list(s.shape or ())}" for s in self.inputs)
         return f"<CompiledModel ({names}) -> {', '.join(s.name for s in self.outputs)}>"
+
+
+def _natively() -> Callable[[Bound], bool]:
+    """Which operations are run natively on this machine; raises `UsageError` where llvmlite is missing."""
+    try:
+        from .codegen.machine import host
+        from .codegen.tasks import taken
+        machine = host()
+    except ImportError as error:
+        raise UsageError(f"there is no native code here ({error})", hint="install llvmlite") from error
+    return lambda b: taken(b, machine)
 
 
 def _rebuilt(model: Model, threads: int | None, backend: str) -> CompiledModel:

@@ -5,18 +5,21 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import NnxError, RunError
 from ..model import Model
 from ..types import OBJECTS, Array, Tensor
-from .blas import blas_threads, threads_for
+from .blas import blas_threads, cores, threads_for
 from .bind import FAILURES, Dynamic, Options, Program, bind, fill
 from .kernel import Call, Run
 from .memory import affordable, enough
 from .plan import ALIGN, Plan, plan
+
+if TYPE_CHECKING:
+    from .codegen.program import NativeProgram
 
 #: Programs kept, one per set of input shapes, and idle arenas kept per program.
 PROGRAMS, ARENAS = 8, 2
@@ -77,7 +80,7 @@ class Runner:
 
     def __init__(self, model: Model, options: Options) -> None:
         self.model, self.options = model, options
-        self._programs: OrderedDict[object, Compiled | None] = OrderedDict()
+        self._programs: OrderedDict[object, Compiled | NativeProgram | None] = OrderedDict()
         self._lock = threading.Lock()
         self._objects = any(o.type in OBJECTS for o in model.operands)
 
@@ -87,7 +90,7 @@ class Runner:
             compiled = self.compiled([None if a is None else a.shape for a in inputs])
             return compiled.run(inputs) if compiled else self._eagerly(inputs)
 
-    def compiled(self, shapes: Sequence[tuple[int, ...] | None]) -> Compiled | None:
+    def compiled(self, shapes: Sequence[tuple[int, ...] | None]) -> Compiled | NativeProgram | None:
         """The program for these shapes; None where sizes follow from values, so that it is made anew each run."""
         key = tuple(shapes)
         with self._lock, np.errstate(all="ignore"), enough():
@@ -96,13 +99,20 @@ class Runner:
                     if self._objects:
                         raise Dynamic("texts and lists have no place in an arena")
                     program = bind(self.model, self._tensors(shapes), self.options)
-                    self._programs[key] = Compiled(program, self.options.threads)
+                    self._programs[key] = self._made(program)
                 except Dynamic:
                     self._programs[key] = None
                 while len(self._programs) > PROGRAMS:
                     self._programs.popitem(last=False)
             self._programs.move_to_end(key)
             return self._programs[key]
+
+    def _made(self, program: Program) -> Compiled | NativeProgram:
+        if not any(step.elsewhere for step in program.steps):
+            return Compiled(program, self.options.threads)
+        from .codegen.machine import host
+        from .codegen.program import NativeProgram
+        return NativeProgram(program, host(), self.options.threads or cores())
 
     def _eagerly(self, inputs: Arrays) -> list[Array]:
         """Step by step, each bound to the values of the one before."""

@@ -1,0 +1,84 @@
+"""Tasks that families do not know of: borders filled, images copied into rooms with a border."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .ir import SHARED, Function, Module
+from .places import Place
+
+
+@dataclass(frozen=True)
+class FillBorder:
+    """The border of an image, which its producer leaves alone."""
+
+    to: Place
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        def build(name: str) -> None:
+            f = Function(m, name, SHARED)
+            filled(f, self.to)
+            f.finish()
+        return m.once(("border", self), build)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """An array copied elsewhere, row by row of neighbouring elements."""
+
+    source: Place
+    to: Place
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        def build(name: str) -> None:
+            f = Function(m, name, SHARED)
+            copied(f, self.source, self.to)
+            f.finish()
+        return m.once(("copy", self), build)
+
+
+def copied(f: Function, source: Place, to: Place) -> None:
+    """Emit the copy of an array of any strides, its rows shared by threads."""
+    width = source.shape[-1] * source.item
+    lead = source.shape[:-1]
+    first, last = f.share(math.prod(lead))
+
+    def row(i: str, _: list[str]) -> None:
+        f.copy(address(f, to, i, lead), address(f, source, i, lead), width)
+    f.loop(first, last, 1, [], row)
+
+
+def address(f: Function, p: Place, index: str, lead: tuple[int, ...]) -> str:
+    """Where the row of a number begins, rows counted along all axes but the last."""
+    offset: str | int = p.offset
+    rest: str = index
+    for axis in reversed(range(len(lead))):
+        here = f.rem(rest, lead[axis]) if axis else rest
+        offset = f.add(f.mul(here, p.strides[axis]), offset)
+        rest = f.div(rest, lead[axis]) if axis else rest
+    return f.at(p.base, offset)
+
+
+def filled(f: Function, p: Place) -> None:
+    """Emit the filling of an image's border, images shared by threads."""
+    (n, h, w, _), (batch, row, cell, _), b = p.shape, p.strides, p.border
+
+    def image(i: str, _: list[str]) -> None:
+        corner = f.at(p.base, f.add(f.mul(i, batch), p.offset - b.top * row - b.left * cell))
+        if b.top:
+            f.fill(corner, b.fill, b.top * row)
+        if b.bottom:
+            f.fill(f.at(corner, (b.top + h) * row), b.fill, b.bottom * row)
+
+        def line(y: str, _: list[str]) -> None:
+            start = f.at(corner, f.add(f.mul(y, row), b.top * row))
+            if b.left:
+                f.fill(start, b.fill, b.left * cell)
+            if b.right:
+                f.fill(f.at(start, (b.left + w) * cell), b.fill, b.right * cell)
+        if b.left or b.right:
+            f.loop(0, h, 1, [], line)
+    first, last = f.share(n)
+    f.loop(first, last, 1, [], image)

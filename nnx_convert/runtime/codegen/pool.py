@@ -1,0 +1,215 @@
+"""Threads for native code: workers that wait in native code without the interpreter's lock.
+
+A worker spins for a short while on a word of its own, then sleeps on a semaphore. One run at a time has the
+workers; a run that meets another one is done by its own thread alone.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..blas import cores
+from .ir import Function, Module
+from .machine import Machine, host
+from .objects import Library, compiled
+
+#: What a native function is: (arena, weights, thread, threads, sync, base).
+RUN = (("ptr", "%arena"), ("ptr", "%weights"), ("i64", "%thread"), ("i64", "%threads"), ("ptr", "%sync"),
+       ("i64", "%base"))
+#: Turns of spinning before a thread lets others run (in a barrier) or sleeps (between runs): about a millisecond.
+TURNS, PATIENCE = 2000, 20000
+#: The sync block: the barrier's counter, and the addresses of what the C library does.
+COUNTER, YIELD, WAIT, POST = 0, 64, 72, 80
+#: The mailbox of a worker: how much it was sent, whether it sleeps, its semaphore, its work (run, then run's
+#: arguments), how much it has done.
+BOXES, BOX = 1024, 320
+SENT, ASLEEP, SEMAPHORE, WORK, DONE = 0, 64, 128, 192, 256
+
+
+def barrier(m: Module) -> str:
+    """The function in which threads wait for each other: (sync, count of arrivals to wait for, threads)."""
+    def build(name: str) -> None:
+        f = Function(m, name, (("ptr", "%sync"), ("i64", "%target"), ("i64", "%threads")))
+        alone = f.let("icmp ule i64 %threads, 1")
+        arrive, look, wait, rest, turn, end = (f.label() for _ in range(6))
+        f.do(f"br i1 {alone}, label %{end}, label %{arrive}")
+        f.start(arrive)
+        f.let("atomicrmw add ptr %sync, i64 1 acq_rel")
+        f.go(look)
+        f.start(look)
+        f.do(f"%n = phi i64 [ 0, %{arrive} ], [ %next, %{turn} ], [ 0, %{rest} ]")
+        there = f.let("load atomic i64, ptr %sync acquire, align 8")
+        f.do(f"br i1 {f.let(f'icmp uge i64 {there}, %target')}, label %{end}, label %{wait}")
+        f.start(wait)
+        f.do("%next = add i64 %n, 1")
+        f.do(f"br i1 {f.let(f'icmp ugt i64 %next, {TURNS}')}, label %{rest}, label %{turn}")
+        f.start(rest)
+        f.let(f"call i32 {f.load('ptr', '%sync', YIELD, 8)}()")
+        f.go(look)
+        f.start(turn)
+        pause(f)
+        f.go(look)
+        f.start(end)
+        f.finish()
+    return m.once(("barrier",), build)
+
+
+def pause(f: Function) -> None:
+    """Tell the core that this thread waits."""
+    if f.machine.x86:
+        f.module.declare("declare void @llvm.x86.sse2.pause()")
+        f.do("call void @llvm.x86.sse2.pause()")
+    else:
+        f.module.declare("declare void @llvm.aarch64.hint(i32)")
+        f.do("call void @llvm.aarch64.hint(i32 1)")
+
+
+def worker(m: Module) -> None:
+    """`worker(sync, thread)`: do what comes into the mailbox, for ever."""
+    f = Function(m, "worker", (("ptr", "%sync"), ("i64", "%thread")), exported=True)
+    box = f.at("%sync", f.add(f.mul("%thread", BOX), BOXES))
+    asleep, semaphore = f.at(box, ASLEEP), f.at(box, SEMAPHORE)
+    look, wait, tired, sleep, work = (f.label() for _ in range(5))
+    f.go(look)
+    f.start(look)
+    f.do(f"%last = phi i64 [ 0, %entry ], [ %now, %{work} ], [ %last, %{wait} ], [ %last, %{tired} ], "
+         f"[ %last, %{sleep} ]")
+    f.do(f"%n = phi i64 [ 0, %entry ], [ 0, %{work} ], [ %next, %{wait} ], [ 0, %{tired} ], [ 0, %{sleep} ]")
+    f.do(f"%now = load atomic i64, ptr {box} acquire, align 8")
+    f.do(f"br i1 {f.let('icmp eq i64 %now, %last')}, label %{wait}, label %{work}")
+    f.start(wait)
+    f.do("%next = add i64 %n, 1")
+    pause(f)
+    f.do(f"br i1 {f.let(f'icmp ugt i64 %next, {PATIENCE}')}, label %{tired}, label %{look}")
+    f.start(tired)
+    f.do(f"store atomic i64 1, ptr {asleep} seq_cst, align 8")
+    again = f.let(f"load atomic i64, ptr {box} seq_cst, align 8")
+    f.do(f"br i1 {f.let(f'icmp eq i64 {again}, %last')}, label %{sleep}, label %{look}")
+    f.start(sleep)
+    f.let(f"call i32 {f.load('ptr', '%sync', WAIT, 8)}(ptr {semaphore})")
+    f.go(look)
+    f.start(work)
+    run, arena, weights, threads, base = (f.load(kind, box, WORK + 8 * i, 8)
+                                          for i, kind in enumerate(("ptr", "ptr", "ptr", "i64", "i64")))
+    f.do(f"call void {run}(ptr {arena}, ptr {weights}, i64 %thread, i64 {threads}, ptr %sync, i64 {base})")
+    f.do(f"store atomic i64 %now, ptr {f.at(box, DONE)} release, align 8")
+    f.go(look)
+    f.finish()
+
+
+def dispatch(m: Module) -> None:
+    """`dispatch(sync, run, arena, weights, threads, base)`: the run, by this thread as the first of them."""
+    f = Function(m, "dispatch", (("ptr", "%sync"), ("ptr", "%run"), ("ptr", "%arena"), ("ptr", "%weights"),
+                                 ("i64", "%threads"), ("i64", "%base")), exported=True)
+
+    def send(thread: str, _: list[str]) -> None:
+        box = f.at("%sync", f.add(f.mul(thread, BOX), BOXES))
+        given = (("ptr", "%run"), ("ptr", "%arena"), ("ptr", "%weights"), ("i64", "%threads"), ("i64", "%base"))
+        for i, (kind, value) in enumerate(given):
+            f.store(kind, value, box, WORK + 8 * i, 8)
+        f.let(f"atomicrmw add ptr {f.at(box, SENT)}, i64 1 seq_cst")
+        slept = f.let(f"atomicrmw xchg ptr {f.at(box, ASLEEP)}, i64 0 seq_cst")
+
+        def wake() -> None:
+            f.let(f"call i32 {f.load('ptr', '%sync', POST, 8)}(ptr {f.at(box, SEMAPHORE)})")
+        f.when(f.let(f"icmp ne i64 {slept}, 0"), wake)
+    f.loop(1, "%threads", 1, [], send)
+    f.do("call void %run(ptr %arena, ptr %weights, i64 0, i64 %threads, ptr %sync, i64 %base)")
+    f.loop(1, "%threads", 1, [], lambda thread, _: join(f, thread))
+    f.finish()
+
+
+def join(f: Function, thread: str) -> None:
+    """Wait until a worker has left the function that it was sent: its caller may free the code."""
+    box = f.at("%sync", f.add(f.mul(thread, BOX), BOXES))
+    sent, before, look, wait, rest, end = f.load("i64", box, SENT, 8), f.block, *(f.label() for _ in range(4))
+    f.go(look)
+    f.start(look)
+    f.do(f"%turn = phi i64 [ 0, %{before} ], [ %further, %{wait} ], [ 0, %{rest} ]")
+    there = f.let(f"load atomic i64, ptr {f.at(box, DONE)} acquire, align 8")
+    f.do(f"br i1 {f.let(f'icmp eq i64 {there}, {sent}')}, label %{end}, label %{wait}")
+    f.start(wait)
+    f.do("%further = add i64 %turn, 1")
+    pause(f)
+    f.do(f"br i1 {f.let(f'icmp ugt i64 %further, {TURNS}')}, label %{rest}, label %{look}")
+    f.start(rest)
+    f.let(f"call i32 {f.load('ptr', '%sync', YIELD, 8)}()")
+    f.go(look)
+    f.start(end)
+
+
+@cache
+def _library(machine: Machine) -> Library:
+    m = Module(machine)
+    worker(m)
+    dispatch(m)
+    return Library(compiled(m.text(), machine), ("worker", "dispatch"), machine)
+
+
+class Pool:
+    """The workers of this process, as many as it has cores but one. `run` calls a native function."""
+
+    def __init__(self) -> None:
+        self.threads = cores()
+        self._lock = threading.Lock()
+        self._state = np.zeros(BOXES + BOX * self.threads + 64, np.uint8)
+        self._sync = self._state.ctypes.data + -self._state.ctypes.data % 64
+        self._base = 0
+        self._library = _library(host())
+        prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, ctypes.c_int64, ctypes.c_int64)
+        self._dispatch = prototype(self._library.address("dispatch"))
+        for kept in (self._library, self._state):       # workers are in them until the process ends
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+        self._start()
+
+    def _start(self) -> None:
+        libc = ctypes.CDLL(None)
+        for offset, name in ((YIELD, "sched_yield"), (WAIT, "sem_wait"), (POST, "sem_post")):
+            address = ctypes.cast(getattr(libc, name), ctypes.c_void_p).value
+            ctypes.c_void_p.from_address(self._sync + offset).value = address
+        run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._library.address("worker"))
+        for n in range(1, self.threads):
+            libc.sem_init(ctypes.c_void_p(self._sync + BOXES + BOX * n + SEMAPHORE), 0, 0)
+            threading.Thread(target=run, args=(self._sync, n), daemon=True, name=f"nnx-{n}").start()
+
+    def run(self, function: int, arena: int, weights: int, threads: int, barriers: int) -> None:
+        """Call a native function with so many barriers; by this thread alone where another run has the workers."""
+        threads = min(threads, self.threads)
+        if threads > 1 and self._lock.acquire(blocking=False):
+            try:
+                self._dispatch(self._sync, function, arena, weights, threads, self._base)
+                self._base += barriers * threads
+            finally:
+                self._lock.release()
+        else:
+            self._dispatch(self._sync, function, arena, weights, 1, 0)
+
+
+_pool: list[Any] = []
+_making = threading.Lock()
+
+
+def pool() -> Pool:
+    """The pool of this process."""
+    if not _pool:
+        with _making:
+            if not _pool:
+                _pool.append(Pool())
+    found: Pool = _pool[0]
+    return found
+
+
+def _forked() -> None:
+    """A child has no threads but the one that forked: it makes a pool of its own when it needs one."""
+    global _making  # noqa: PLW0603  (a lock that another thread held would stay locked)
+    _making = threading.Lock()
+    _pool.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

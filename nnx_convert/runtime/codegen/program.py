@@ -1,0 +1,296 @@
+"""A program as segments of native code, with NumPy steps between them where there is no native kernel."""
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...types import Array, Tensor
+from ..bind import Program, Slot, Step, failing, fill
+from ..memory import affordable
+from ..plan import ALIGN, _Block, _place
+from .ir import Function, Module
+from .machine import Machine
+from .moves import Copy, FillBorder
+from .objects import Library, compiled
+from .places import SLACK, Border, Place, room
+from .pool import RUN, barrier, pool
+from .tasks import SCRATCH, Family, Group, Task, Workshop, family_of
+
+Arrays = Sequence[Array | None]
+#: Idle arenas kept per program.
+ARENAS = 2
+#: What one thing in the order of a run does: operations natively, one in NumPy, or a copy that a reader wants.
+Unit = Group | Step | tuple[Slot, Slot]
+
+
+def groups(program: Program, machine: Machine) -> list[Group | Step]:
+    """The steps, those done natively as groups; one that is fused stands where its last member stood."""
+    readers: dict[Slot, int] = {}
+    for slot in (*program.outputs, *(s for step in program.steps for s in step.reads)):
+        readers[slot] = readers.get(slot, 0) + 1
+    found: list[Group | Step] = []
+    open_: dict[Slot, Group] = {}                # by the one slot that a group writes, read once
+    for step in program.steps:
+        group: Group | Step = step
+        if step.bound is not None and step.elsewhere:
+            group = Group(step.bound)
+            for slot in step.reads:
+                head = open_.get(slot)
+                family = head and family_of(head.head.op)
+                if head is not None and family and family.fuses(head, step.bound, machine):
+                    found.remove(head)
+                    group = Group(head.head, (*head.tail, step.bound))
+                    break
+            if len(step.outs) == 1 and readers.get(step.outs[0], 0) == 1 and step.outs[0] not in program.outputs:
+                open_[step.outs[0]] = group
+        found.append(group)
+    return found
+
+
+@dataclass
+class Layout:
+    """Where everything is: the order of units, each with its places, and the arena's size."""
+
+    units: list[Unit]
+    places: dict[Slot, Place]
+    scratch: dict[int, Place]
+    size: int
+
+
+@dataclass
+class Planner:
+    """From groups to places."""
+
+    program: Program
+    machine: Machine
+    threads: int
+    borders: dict[Slot, Border] = field(default_factory=dict)
+    alias: dict[Slot, Slot] = field(default_factory=dict)
+    copies: dict[tuple[Group, Slot], Slot] = field(default_factory=dict)
+
+    def layout(self, order: Sequence[Group | Step]) -> Layout:
+        """The places of a program's slots."""
+        self._views(order)
+        self._borders(order)
+        units = self._units(order)
+        blocks, scratch = self._blocks(units)
+        size = _place(list({id(b): b for b in (*blocks.values(), *scratch.values())}.values()))
+        places = {slot: self._at(slot, b.offset) for slot, b in blocks.items()}
+        rooms = {n: Place("%arena", b.offset, (self.threads, b.size // self.threads), (b.size // self.threads, 1), 1)
+                 for n, b in scratch.items()}
+        return Layout(units, places, rooms, size + SLACK)
+
+    def _views(self, order: Sequence[Group | Step]) -> None:
+        """A slot that is another one's bytes in another shape."""
+        for unit in order:
+            if isinstance(unit, Step) and unit.view is not None and unit.view not in self.program.constants:
+                self.alias[unit.outs[0]] = self.root(unit.view)
+
+    def root(self, slot: Slot) -> Slot:
+        """The slot whose storage a slot shares."""
+        return self.alias.get(slot, slot)
+
+    def _borders(self, order: Sequence[Group | Step]) -> None:
+        """The borders that producers leave room for: where everyone who touches the image can do with them."""
+        stiff = {self.root(s) for s in (*self.program.outputs, *self.alias, *self.alias.values())}
+        for unit in order:
+            family = family_of(unit.head.op) if isinstance(unit, Group) else None
+            if family is None or not family.strided:
+                touched = (*unit.reads, *(unit.outputs if isinstance(unit, Group) else unit.outs))
+                stiff.update(self.root(s) for s in touched)
+        for unit in order:
+            if isinstance(unit, Group):
+                for slot, border in _family(unit).border(unit.head).items():
+                    joined = self.borders.get(slot, Border()).joined(border)
+                    if slot not in stiff and slot not in self.program.constants and joined is not None:
+                        self.borders[slot] = joined
+
+    def _units(self, order: Sequence[Group | Step]) -> list[Unit]:
+        """The units with the copies that readers want who get no border."""
+        units: list[Unit] = []
+        made = -2
+        for unit in order:
+            if isinstance(unit, Group):
+                for slot, border in _family(unit).border(unit.head).items():
+                    if border and not covers(self.borders.get(slot, Border()), border):
+                        self.copies[unit, slot], self.borders[made] = made, border
+                        units.append((slot, made))
+                        made -= 1
+            units.append(unit)
+        return units
+
+    def _blocks(self, units: Sequence[Unit]) -> tuple[dict[Slot, _Block], dict[int, _Block]]:
+        last: dict[Slot, int] = {}
+        for n, unit in enumerate(units):
+            last.update(dict.fromkeys((self.root(s) for s in self._reads(unit)), n))
+        last.update(dict.fromkeys((self.root(s) for s in self.program.outputs), len(units)))
+        blocks: dict[Slot, _Block] = {}
+        scratch: dict[int, _Block] = {}
+        for i in self.program.inputs:
+            if i is not None and i not in self.program.constants:
+                blocks[i] = _Block(self._bytes(i), -1, last.get(i, -1))
+        for n, unit in enumerate(units):
+            for slot in _writes(unit):
+                root = self.root(slot)
+                if root not in blocks and root not in self.program.constants:
+                    blocks[root] = _Block(self._bytes(root), n, last.get(root, n))
+                if root in blocks:
+                    blocks[slot] = blocks[root]
+            size = _family(unit).scratch(unit, self.machine) if isinstance(unit, Group) else 0
+            if size:
+                scratch[n] = _Block(-(-size // 64) * 64 * self.threads, n, n)
+        return blocks, scratch
+
+    def _reads(self, unit: Unit) -> tuple[Slot, ...]:
+        if isinstance(unit, tuple):
+            return unit[:1]
+        return (*unit.reads, *(made for (of, _), made in self.copies.items() if of is unit))
+
+    def tensor(self, slot: Slot) -> Tensor:
+        """What is at a slot; a copy is what it copies."""
+        return self.program.tensors[next((s for (_, s), made in self.copies.items() if made == slot), slot)]
+
+    def _bytes(self, slot: Slot) -> int:
+        t = self.tensor(slot)
+        return room(t.shape, t.type.dtype.itemsize, self.borders.get(slot, Border()))[0]
+
+    def _at(self, slot: Slot, offset: int) -> Place:
+        t, border = self.tensor(slot), self.borders.get(slot, Border())
+        _, strides, first = room(t.shape, t.type.dtype.itemsize, border)
+        return Place("%arena", offset + first, t.shape, strides, t.type.dtype.itemsize, border)
+
+
+def covers(have: Border, want: Border) -> bool:
+    """Whether a border is at least as wide, and of the same bytes."""
+    return have.fill == want.fill and all(a >= b for a, b in zip(have.sides, want.sides, strict=True))
+
+
+def _family(unit: Group) -> Family:
+    found = family_of(unit.head.op)
+    if found is None:
+        raise TypeError(unit.head.op.name)
+    return found
+
+
+def _writes(unit: Unit) -> tuple[Slot, ...]:
+    return unit.outputs if isinstance(unit, Group) else unit[1:] if isinstance(unit, tuple) else unit.outs
+
+
+#: One thing of a run: tasks of native code, each with whether all threads wait after it, or a NumPy step.
+Stretch = list[Task] | Step
+
+
+def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]:
+    """The units as tasks, neighbours together."""
+    found: list[Stretch] = []
+    for n, unit in enumerate(layout.units):
+        if isinstance(unit, Step):
+            if unit.view is None:
+                found.append(unit)
+            continue
+        if not found or isinstance(found[-1], Step):
+            found.append([])
+        tasks = found[-1]
+        assert isinstance(tasks, list)
+        tasks += [FillBorder(shop.place(s)) for s in _writes(unit) if shop.place(s).border]
+        if isinstance(unit, tuple):
+            tasks.append(Copy(shop.place(unit[0]), shop.place(unit[1])))
+            continue
+        own = {s: layout.places[made] for (of, s), made in planner.copies.items() if of is unit}
+        scratch = {SCRATCH: layout.scratch[n]} if n in layout.scratch else {}
+        shop.places = {**layout.places, **own, **scratch}
+        tasks.append(_family(unit).make(shop, unit))
+        shop.places = layout.places
+    return found
+
+
+def segment(m: Module, name: str, tasks: Sequence[Task]) -> int:
+    """Write the function that does tasks one after the other; how often its threads wait for each other."""
+    f = Function(m, name, RUN, exported=True)
+    wait, waits = barrier(m), 0
+    for task in tasks:
+        f.do(f"call void @{task.emit(m)}(ptr %arena, ptr %weights, i64 %thread, i64 %threads)")
+        # Who fills a border and who writes inside it do not meet; after the last one, the caller waits for all.
+        if not isinstance(task, FillBorder) and task is not tasks[-1]:
+            waits += 1
+            f.do(f"call void @{wait}(ptr %sync, i64 {f.add('%base', f.mul('%threads', waits))}, i64 %threads)")
+    f.finish()
+    return waits
+
+
+@dataclass(frozen=True)
+class Native:
+    """A native segment, ready to be called."""
+
+    address: int
+    waits: int
+
+
+class Frame:
+    """One arena with the arrays of inputs, outputs and NumPy steps cut out of it, used by one run at a time."""
+
+    def __init__(self, owner: NativeProgram) -> None:
+        program, places = owner.program, owner.layout.places
+        store = np.zeros(owner.layout.size + ALIGN, np.uint8)
+        start = -store.ctypes.data % ALIGN
+        arena = store[start:start + owner.layout.size]
+        self.arena = arena.ctypes.data
+        arrays = dict(program.constants) | {
+            s: p.of(arena, program.tensors[s].type.dtype) for s, p in places.items() if s in program.tensors}
+        self.inputs = [None if i is None else arrays[i] for i in program.inputs]
+        self.outputs = [arrays[i] for i in program.outputs]
+        self.calls = [part if isinstance(part, Native) else (part, (
+            *(arrays[i] for i in part.outs), *fill(part.args, arrays), *(np.empty(s, d) for s, d in part.scratch)))
+            for part in owner.parts]
+        self._kept = store
+
+
+class NativeProgram:
+    """A program whose native parts are compiled: what `runner.Compiled` is for NumPy alone."""
+
+    def __init__(self, program: Program, machine: Machine, threads: int) -> None:
+        self.program, self.threads = program, threads
+        order = groups(program, machine)
+        planner = Planner(program, machine, threads)
+        self.layout = planner.layout(order)
+        affordable(self.layout.size, "the arena")
+        shop = Workshop(machine, self.layout.places, program.constants)
+        found = stretches(self.layout, planner, shop)
+        self.weights = shop.blob(SLACK)
+        self.parts = self._compiled(found, machine)
+        self._idle: deque[Frame] = deque(maxlen=ARENAS)
+
+    def _compiled(self, found: Sequence[Stretch], machine: Machine) -> list[Native | Step]:
+        m, waits = Module(machine), dict[int, int]()
+        for n, part in enumerate(found):
+            if isinstance(part, list):
+                waits[n] = segment(m, f"segment{n}", part)
+        if not waits:
+            return [part for part in found if isinstance(part, Step)]
+        self._library = Library(compiled(m.text(), machine), [f"segment{n}" for n in waits], machine)
+        return [part if isinstance(part, Step) else Native(self._library.address(f"segment{n}"), waits[n])
+                for n, part in enumerate(found)]
+
+    def run(self, inputs: Arrays) -> list[Array]:
+        """The outputs, as new arrays."""
+        try:
+            frame = self._idle.pop()
+        except IndexError:
+            frame = Frame(self)
+        for to, array in zip(frame.inputs, inputs, strict=True):
+            if to is not None and array is not None:
+                np.copyto(to, array)
+        weights, workers = self.weights.ctypes.data, pool()
+        for call in frame.calls:
+            if isinstance(call, Native):
+                workers.run(call.address, frame.arena, weights, self.threads, call.waits)
+            else:
+                step, args = call
+                with failing(step.name, step.origin):
+                    step.run(*args)
+        found = [o.copy() for o in frame.outputs]
+        self._idle.append(frame)
+        return found

@@ -1,0 +1,168 @@
+"""What a family of native kernels is, and the registry of them.
+
+A family says which operations it takes at which shapes, and makes a `Task` of one: a value that is all numbers,
+so that equal tasks are equal code, with the way to write it as a function. Its weights are packed when it is made.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Protocol
+
+import numpy as np
+
+from ...schema import OpDef
+from ...types import Array, Tensor
+from ..bind import Bound, Slot
+from .ir import Module
+from .machine import Machine
+from .places import Border, Place
+
+#: Arrays of the weights start at multiples of this many bytes.
+ALIGN = 64
+
+
+class Task(Protocol):
+    """One native function: `emit` writes it and gives its name; it takes `ir.SHARED`. Its repr tells all of it."""
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Operations that one function does: the `head`, and what is done to its result before that is stored."""
+
+    head: Bound
+    tail: tuple[Bound, ...] = ()
+
+    @property
+    def members(self) -> tuple[Bound, ...]:
+        """All of them, in order."""
+        return self.head, *self.tail
+
+    @property
+    def outputs(self) -> tuple[Slot, ...]:
+        """The slots it writes."""
+        return self.members[-1].outputs
+
+    @property
+    def outs(self) -> tuple[Tensor, ...]:
+        """What it writes."""
+        return self.members[-1].outs
+
+    @property
+    def reads(self) -> tuple[Slot, ...]:
+        """The slots it reads, without those that only it knows."""
+        inner = {s for b in self.members[:-1] for s in b.outputs}
+        return tuple(s for b in self.members for s in slots_of(b) if s not in inner)
+
+
+@dataclass
+class Workshop:
+    """Where tasks are made: the machine, the places of slots, and the weights so far."""
+
+    machine: Machine
+    places: Mapping[Slot, Place]
+    constants: Mapping[Slot, Array]
+    weights: list[Array] = field(default_factory=list)
+    used: int = 0
+    _kept: dict[Slot, Place] = field(default_factory=dict)
+
+    def pack(self, array: Array) -> int:
+        """Add an array, as it lies, to the weights; its offset in bytes."""
+        offset, data = self.used, np.ascontiguousarray(array)
+        self.weights.append(data)
+        self.used += -(-data.nbytes // ALIGN) * ALIGN
+        return offset
+
+    def place(self, slot: Slot) -> Place:
+        """Where a slot is; a constant is added to the weights as it is."""
+        if slot in self.places:
+            return self.places[slot]
+        if slot not in self._kept:
+            data = self.constants[slot]
+            offset = self.pack(data)
+            dense = np.ascontiguousarray(data)
+            self._kept[slot] = Place("%weights", offset, dense.shape, dense.strides, dense.itemsize)
+        return self._kept[slot]
+
+    def blob(self, slack: int) -> Array:
+        """All weights as bytes, with so many more behind them, at a multiple of `ALIGN`."""
+        store = np.zeros(self.used + slack + ALIGN, np.uint8)
+        start, at = -store.ctypes.data % ALIGN, 0
+        blob = store[start:start + self.used + slack]
+        for data in self.weights:
+            blob[at:at + data.nbytes] = data.reshape(-1).view(np.uint8)
+            at += -(-data.nbytes // ALIGN) * ALIGN
+        return blob
+
+
+def _no_border(_: Bound) -> Mapping[Slot, Border]:
+    return {}
+
+
+def _never(_: Group, __: Bound, ___: Machine) -> bool:
+    return False
+
+
+def _nothing(_: Group, __: Machine) -> int:
+    return 0
+
+
+@dataclass(frozen=True)
+class Family:
+    """How operations of some kinds are done natively.
+
+    `takes`: whether it does an operation (at these shapes and types; constants have `Tensor.data`). `make`: the task
+    of a group it heads. `border`: the borders it wants around images it reads. `scratch`: bytes it wants for each
+    thread, at the place with the slot `SCRATCH`. `strided`: whether it reads and writes images that have a border.
+    `fuses`: whether the next operation, which alone reads the group's one result, can be done with it.
+    """
+
+    takes: Callable[[Bound, Machine], bool]
+    make: Callable[[Workshop, Group], Task]
+    border: Callable[[Bound], Mapping[Slot, Border]] = _no_border
+    scratch: Callable[[Group, Machine], int] = _nothing
+    strided: bool = False
+    fuses: Callable[[Group, Bound, Machine], bool] = _never
+
+
+#: The slot of a group's scratch among its places.
+SCRATCH: Slot = -1
+FAMILIES: dict[str, Family] = {}
+#: The modules that hold them.
+MODULES = ("elements",)
+
+
+def native(family: Family, *ops: OpDef) -> None:
+    """Register the family of these operations."""
+    FAMILIES.update(dict.fromkeys((o.name for o in ops), family))
+
+
+def family_of(op: OpDef) -> Family | None:
+    """The family of an operation, of what it is a twin of otherwise; None where it has no native code."""
+    for module in MODULES:
+        import_module(f".{module}", __package__)
+    while op.name not in FAMILIES and op.twin_of is not None:
+        op = op.twin_of
+    return FAMILIES.get(op.name)
+
+
+def taken(b: Bound, machine: Machine) -> bool:
+    """Whether an operation is done natively."""
+    found = family_of(b.op)
+    return found is not None and found.takes(b, machine)
+
+
+def slots_of(b: Bound) -> list[Slot]:
+    """The slots an operation reads, in the order of its arguments."""
+    return [s for v in b.slots.values() for s in flat(v)]
+
+
+def flat(value: Slot | Sequence[object] | None) -> list[Slot]:
+    """Every slot in a structure of slots."""
+    if isinstance(value, tuple):
+        return [s for v in value for s in flat(v)]
+    return [value] if isinstance(value, int) else []
