@@ -22,8 +22,7 @@ def LOOP(body: Annotated[Graph, KEY], trip: Whole | None, cond: Annotated[Tensor
          states: Natural, *values: Every, count: OutCount) -> list[Every]:
     """cond, states, parts = body(i, cond, *values), i < trip, while cond: the states, and the parts of all rounds."""
     last = [merged(a, b) for a, b in zip(values[:states], body.outputs[1:1 + states], strict=True)]
-    rounds = UNKNOWN if trip is None or trip.data is None or cond is not None else max(int(trip.data.item()), 0)
-    return last + [Tensor(t.type, None if t.dims is None else (rounds, *t.dims), t.quant)
+    return last + [Tensor(t.type, None if t.dims is None else (UNKNOWN, *t.dims), t.quant)
                    for t in body.outputs[1 + states:]]
 
 

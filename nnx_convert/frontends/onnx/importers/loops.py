@@ -103,12 +103,20 @@ def repeated(g: Op, loop: Loop) -> list[Given]:
     if len(gives) == 1 + len(states) and all(map(agreeing, takes, states)) and all(v.type in TENSORS for v in values):
         made = as_while(g, loop, body, trip, cond, values)
     else:
-        outs = [open_(v.tensor) for v in takes] + [None] * (len(gives) - 1 - len(states))
+        outs = [open_(v.tensor) for v in takes] + [rows(g, body, v, trip, cond) for v in gives[1 + len(states):]]
         made = list(g.add(LOOP, body=body.graph, trip=trip, cond=cond, states=len(states), values=values,
                           count=len(gives) - 1, outs=outs))
     last = [after(g, v, like) for v, like in zip(made, takes, strict=False)]
     return [*last, *(dropped(g, v, like) for v, like in zip(
         made[len(states):], gives[1 + len(states):], strict=True))]
+
+
+def rows(g: Op, body: Body, part: Value, trip: Value | None, cond: Value | None) -> Tensor | None:
+    """What is known of collected parts: their number where the condition stays as it is."""
+    count, on = number(g, trip), cond is None or bool(certain(g, cond))
+    if count is None or not on or body.graph.outputs[0] is not body.graph.inputs[1] or part.tensor.dims is None:
+        return None
+    return replace(open_(part.tensor), dims=(max(count, 0), *part.shape))
 
 
 def agreeing(a: Value, b: Value) -> bool:

@@ -95,6 +95,14 @@ FEW = """g (float[2] x) => (float[2] y, float[3, 2] rows) {
     r = Sub (s, x)
   }>
 }"""
+EARLY = """g (float[2] x, int64 last) => (float[2] y, float[M, 2] rows) {
+  m = Constant <value = int64 {40}> ()
+  y, rows = Loop (m, "", x) <body = b (int64 i, bool on, float[2] a) => (bool go, float[2] s, float[2] r) {
+    go = Less (i, last)
+    s = Add (a, x)
+    r = Identity (a)
+  }>
+}"""
 INNER = """g (int64 m, float[2] x) => (float[2] y) {
   y = Loop (m, "", x) <body = b (int64 i, bool on, float[2] a) => (bool go, float[2] s) {
     go = Identity (on)
@@ -151,6 +159,7 @@ CASES: list[tuple[str, int, list[Any], list[Any]]] = [
     (WHILE, 21, [F(1), F(100)], [128, 7]), (FLOAT_WHILE, 21, [X, F(100)], [X * 64]),
     (GROWING, 21, [3, np.array([9], F)], [[9, 0, 1, 2]]), (GROWING, 21, [0, np.array([9], F)], [[9]]),
     (FEW, 21, [X[:2]], [X[:2] * 8, np.array([1, 3, 7], F)[:, None] * X[:2]]), (INNER, 21, [3, X[:2]], [X[:2] * 10]),
+    *((EARLY, 21, [X[:2], n - 1], [X[:2] * (n + 1), np.arange(1, n + 1)[:, None] * X[:2]]) for n in (2, 40)),
     (NOTHING, 21, [False, X[:2]], [X[:2], np.zeros((0, 2))]), (NOTHING, 21, [True, X[:2]], [-X[:2], -X[None, :2]]),
     *((SUM, version, [X[:2], ROWS], [X[:2] + ROWS.sum(0), 2 * (X[:2] + ROWS.cumsum(0))]) for version in (9, 21)),
     (SUM, 21, [X[:2], MANY], [X[:2] + MANY.sum(0), 2 * (X[:2] + MANY.cumsum(0))]),
@@ -194,6 +203,11 @@ def test_branches_that_both_fail_are_refused() -> None:
     text = MISFIT.replace("p = Neg (x)", "l = Constant <value = int64[1] {9}> () p = Reshape (x, l)")
     with pytest.raises(NnxError, match="a op 1 Reshape"):
         nnx_convert.convert(model(text).SerializeToString())
+
+
+def test_a_loop_that_is_counted_has_known_sizes() -> None:
+    made = nnx_convert.compile(nnx_convert.convert(model(SUM.replace("T, 2", "40, 2")).SerializeToString()))
+    assert made.outputs[1].shape == (40, 2) and made.prepare() is not None
 
 
 def test_few_rounds_stand_one_after_another() -> None:
