@@ -182,6 +182,14 @@ def symbol(name: str) -> int:
     return cast(int, _of(Factor("", name if name.isidentifier() else repr(name), name)))
 
 
+def name_of(size: int) -> str:
+    """The name of a size that has one by itself; empty of a number and of what is computed with names."""
+    if not isinstance(size, Polynomial) or len(size.terms) > 1:
+        return ""
+    (factors, c), = size.terms
+    return factors[0].name if c == 1 and len(factors) == 1 else ""
+
+
 def same(a: int, b: int) -> bool:
     """Whether two sizes are equal whatever the named sizes are; not so of UNKNOWN and itself."""
     gap = a - b

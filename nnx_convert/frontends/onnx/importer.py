@@ -23,7 +23,7 @@ from .constants import dense, typed
 from .folding import folded
 from .reader import read
 from .registry import Given, Importer, Items, importer_of
-from .rim import declared_input, merged, rim_of
+from .rim import declared_input, merged, named_sizes, rim_of
 from .scope import Body, Region, Scope, Session, open_
 
 #: What arithmetic is done in, where NNAPI has no row for the elements: integers as INT32, floats as FLOAT32.
@@ -215,7 +215,7 @@ def load(data: Any, shapes: Mapping[str, Shape], evaluate: Evaluate, folder: Pat
     Raises `FormatError`, `Unsupported`, `UsageError`.
     """
     model = read(data, folder)
-    session = Session(model, shapes, evaluate, stale=bool(shapes))
+    session = Session(model, shapes, evaluate, stale=bool(shapes), sizes=named_sizes(model, shapes))
     scope = Scope(session, Build(model.graph.name), model.versions)
     initialised = {i.name for i in model.graph.initializer} | {
         i.values.name for i in model.graph.sparse_initializer}
@@ -316,11 +316,11 @@ def _imported(g: Op, importer: Importer, given: list[Given], attributes: Mapping
 
 
 def _sized(g: Op, given: Sequence[Given], attributes: Mapping[str, Any], results: list[Any]) -> list[Any]:
-    """The one result, with what arithmetic on sizes says of its elements."""
-    first = results[0] if len(results) == 1 else None
-    if not isinstance(first, Value) or first.type not in (t.I32, t.I64, t.B8) or g.domain or first.constant:
+    """The results, with what arithmetic on sizes says of their elements."""
+    outs = [v for v in results if isinstance(v, Value) and v.type in (t.I32, t.I64, t.B8) and not v.constant]
+    if g.domain or not outs or len(outs) < len(results):
         return results
-    if any(isinstance(v, Value) and v.tensor.dims is None for v in (first, *given)):
+    if any(isinstance(v, Value) and v.tensor.dims is None for v in (*outs, *given)):
         return results
     if g.name in ("Shape", "Size"):
         arrays = [symbolic.objects(g.shape(v)) if isinstance(v, Value) else None for v in given]
@@ -328,12 +328,14 @@ def _sized(g: Op, given: Sequence[Given], attributes: Mapping[str, Any], results
         arrays = [g.contents(v) if isinstance(v, Value) else None for v in given]
         if any(a is None and v is not None for a, v in zip(arrays, given, strict=True)):
             return results
-    found = symbolic.evaluated(g.name, arrays, dict(attributes))
-    if found is None or found.shape != g.shape(first):
+    parts = symbolic.evaluated(g.name, arrays, dict(attributes), len(outs))
+    if parts is None or [p.shape for p in parts] != [g.shape(v) for v in outs]:
         return results
-    if symbolic.certain(found):
-        return [g.const(found.astype(first.type.dtype), first.type)]
-    g.session.contents[first] = found
+    for i, (v, found) in enumerate(zip(outs, parts, strict=True)):
+        if symbolic.certain(found):
+            results[i] = g.const(found.astype(v.type.dtype), v.type)
+        else:
+            g.session.contents[v] = found
     return results
 
 

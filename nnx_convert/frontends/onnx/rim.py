@@ -1,14 +1,14 @@
 """The graph as its user sees it: inputs, outputs, and what the file declares of values between them."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...errors import FormatError, UsageError
 from ...graph import Value
 from ...schema import describe
-from ...symbols import symbol
+from ...symbols import name_of, resolve, symbol
 from ...types import LIST, UNKNOWN, Port, Rim, Shape, Source, Tensor, known, sharper
 from .checks import declared
 from .constants import GRIDDED, dtype_of
@@ -37,11 +37,21 @@ def declared_input(session: Session, port: Any) -> Value:
     return value
 
 
+def named_sizes(model: Any, shapes: Mapping[str, Shape]) -> dict[str, int]:
+    """The named sizes that a caller's shapes say, but for a name of which they say several: it is no one size."""
+    said: dict[str, set[int]] = {}
+    for port in (p for p in model.graph.input if p.name in shapes):
+        for size, n in zip(declared(port)[1] or (), shapes[port.name], strict=False):
+            if name := name_of(size):
+                said.setdefault(name, set()).add(n)
+    return {name: sizes.pop() for name, sizes in said.items() if len(sizes) == 1}
+
+
 def wanted(session: Session, name: str, dims: Shape | None) -> Shape | None:
     """The sizes of an input, the caller's where there are any; raises `UsageError` where they contradict the file."""
     asked = session.shapes.get(name)
     if asked is None:
-        return dims
+        return dims and tuple(resolve(n, session.sizes) for n in dims)
     fits = dims is None or len(dims) == len(asked) and all(
         not known(n) or n == m for n, m in zip(dims, asked, strict=True))
     if not fits or any(n < 0 for n in asked):
@@ -55,11 +65,11 @@ def merged(session: Session, v: Value, port: Any) -> Tensor:
     if port is None:
         return v.tensor
     kind, dims = declared(port)
-    if LIST in (kind, v.type):
-        session.kinds.setdefault(v, port.type)
-        return v.tensor
     if kind is not None and kind != v.type:
         raise FormatError(f"{port.name!r} is declared {kind.name}, its operator gives {v.type.name}")
+    if v.type == LIST:
+        session.kinds.setdefault(v, port.type)
+        return v.tensor
     if dims is None or session.stale:
         return v.tensor
     # Names of sizes are not held to: exporters give the batch's name to what is a multiple of it.
@@ -84,6 +94,7 @@ def rim_of(session: Session, model: Model, inputs: Sequence[Value], outputs: Seq
         name = p.name
         while name in outs:
             name = f"{name}_{len(outs)}"
+        merged(session, v, p)
         outs[name] = _port(session, v, name, p.type)
     versions = [f"{domain or 'opset'} {n}" for domain, n in sorted(model.versions.items())]
     return Rim(ins, tuple(outs.values()), source=Source(

@@ -23,13 +23,14 @@ class Session:
 
     `scalars` have rank 0 in the file and are [1] here. `contents`: integer tensors whose elements are numbers and
     symbols. `kinds`: the ONNX type of a LIST value. `stale`: sizes the file declares follow from others, since the
-    caller wants sizes of its own.
+    caller wants sizes of its own; `sizes` are the named ones among these.
     """
 
     model: Model
     shapes: Mapping[str, Shape]
     evaluate: Evaluate
     stale: bool = False
+    sizes: Mapping[str, int] = field(default_factory=dict)
     scalars: set[Value] = field(default_factory=set)
     contents: dict[Value, np.ndarray] = field(default_factory=dict)
     kinds: dict[Value, Any] = field(default_factory=dict)

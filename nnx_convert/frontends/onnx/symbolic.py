@@ -14,10 +14,13 @@ LONGEST = 4096
 #: Bounds of a slice from here on mean the end.
 ENDLESS = 10 ** 9
 TABLE: Table = {}
+#: Operators with several outputs: their functions are told how many, and give a list.
+MANY = ("Split",)
 
 
-def evaluated(op: str, inputs: Sequence[np.ndarray | None], attributes: dict[str, Any]) -> np.ndarray | None:
-    """The elements of an operator's output, given those of its inputs; None where they cannot be told.
+def evaluated(op: str, inputs: Sequence[np.ndarray | None], attributes: dict[str, Any], count: int = 1
+              ) -> list[np.ndarray] | None:
+    """The elements of an operator's outputs, given those of its inputs; None where they cannot be told.
 
     Arrays of objects hold numbers and open sizes. Raises nothing: what is no size is left to the operator itself.
     """
@@ -25,10 +28,11 @@ def evaluated(op: str, inputs: Sequence[np.ndarray | None], attributes: dict[str
     if fn is None:
         return None
     try:
-        found = np.asarray(fn(*inputs, **attributes))
+        parts = fn(count, *inputs, **attributes) if op in MANY else [fn(*inputs, **attributes)]
+        found = [np.asarray(part) for part in parts]
     except (Undecided, TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError, AttributeError):
         return None
-    return found if found.size <= LONGEST else None
+    return found if len(found) == count and sum(part.size for part in found) <= LONGEST else None
 
 
 def objects(values: Any, shape: Shape | None = None) -> np.ndarray:
@@ -86,6 +90,13 @@ def Cast(x: np.ndarray, to: int = 0, **_: Any) -> np.ndarray:
 @folds()
 def Gather(x: np.ndarray, at: np.ndarray, axis: int = 0) -> np.ndarray:
     return np.take(x, at.astype(np.int64), axis)
+
+
+@folds()
+def Split(count: int, x: np.ndarray, sizes: Any = None, *, axis: int = 0, split: Any = None, **_: Any
+          ) -> list[np.ndarray]:
+    given = sizes if split is None else split
+    return np.split(x, count if given is None else np.cumsum([int(n) for n in given])[:-1], axis)
 
 
 @folds()

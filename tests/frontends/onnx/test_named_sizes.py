@@ -1,0 +1,55 @@
+"""Sizes that a file names: kept, given by a caller for one input and taken for all, believed only of inputs."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import nnx_convert
+from nnx_convert.convert import evaluate
+from nnx_convert.frontends.onnx.importer import load
+from nnx_convert.types import Shape
+
+from .one_node import Port, model, run
+
+F = TensorProto.FLOAT
+
+
+def two_inputs(*dims: tuple[str | int | None, ...]) -> bytes:
+    """A model of two inputs and their product."""
+    ports: list[Port] = [(name, F, d) for name, d in zip("xy", dims, strict=True)]
+    made = model([helper.make_node("Mul", ["x", "y"], ["z"])], ports, [("z", F, None)])
+    return bytes(made.SerializeToString())
+
+
+#: The shapes a caller wants, and those the inputs get.
+WANTED: list[tuple[dict[str, Shape], str]] = [
+    ({}, "(batch, n) (batch, n)"), ({"x": (2, 3)}, "(2, 3) (2, 3)"), ({"y": (2, 3)}, "(2, 3) (2, 3)"),
+    ({"x": (2, 1), "y": (2, 3)}, "(2, 1) (2, 3)")]
+
+
+@pytest.mark.parametrize(("shapes", "want"), WANTED)
+def test_a_size_given_for_one_input_is_that_of_all(shapes: dict[str, Shape], want: str) -> None:
+    graph = load(two_inputs(("batch", "n"), ("batch", "n")), shapes, evaluate)
+    assert " ".join(str(v.shape) for v in graph.inputs) == want
+
+
+def test_sizes_that_are_not_named_are_each_their_own() -> None:
+    graph = load(two_inputs((None, "?"), ("?", "?")), {"x": (2, 3)}, evaluate)
+    assert [str(v.shape) for v in graph.inputs] == ["(2, 3)", "('y.0', 'y.1')"]
+
+
+def test_names_go_through_a_graph() -> None:
+    """[n, c, h] -> [n, c * h], whatever n is: no shape is left to compute."""
+    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Split", ["s"], ["n", "c", "h"], num_outputs=3),
+             helper.make_node("Mul", ["c", "h"], ["ch"]), helper.make_node("Concat", ["n", "ch"], ["wanted"], axis=0),
+             helper.make_node("Reshape", ["x", "wanted"], ["y"])]
+    made = model(nodes, [("x", F, ("n", 3, 4))], [("y", F, ("n", "k"))], opset=18)
+    assert [o.op.name for o in nnx_convert.convert(made.SerializeToString()).operations] == ["RESHAPE"]
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    np.testing.assert_array_equal(run(made, x)[0], x.reshape(2, 12))
+
+
+def test_a_declared_name_that_does_not_hold_is_let_be() -> None:
+    made = model([helper.make_node("Concat", ["x", "x"], ["y"], axis=0)], [("x", F, ("batch",))], [("y", F, ("batch",))])
+    assert run(made, np.ones(3, np.float32))[0].shape == (6,)
