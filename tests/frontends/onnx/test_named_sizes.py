@@ -51,5 +51,6 @@ def test_names_go_through_a_graph() -> None:
 
 
 def test_a_declared_name_that_does_not_hold_is_let_be() -> None:
-    made = model([helper.make_node("Concat", ["x", "x"], ["y"], axis=0)], [("x", F, ("batch",))], [("y", F, ("batch",))])
+    node = helper.make_node("Concat", ["x", "x"], ["y"], axis=0)
+    made = model([node], [("x", F, ("batch",))], [("y", F, ("batch",))])
     assert run(made, np.ones(3, np.float32))[0].shape == (6,)
