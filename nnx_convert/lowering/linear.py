@@ -4,11 +4,10 @@ from __future__ import annotations
 from ..graph import Node, Value
 from ..ops import conv, shape
 from ..ops.linear import LINEAR
-from ..schema import OpError
 from ..types import ChannelQuant, Shape, Tensor, known, product
 from .axes import alike
 from .expand import EXPAND
-from .narrow import NARROW, narrowed, wide
+from .narrow import NARROW, narrowed, shaped, wide
 from .rewrite import Refusal, Result, Rewriter
 
 #: The ranks of rows that FULLY_CONNECTED takes.
@@ -77,12 +76,7 @@ def open_product(sizes: Shape) -> int:
 
 
 def reshaped(g: Rewriter, v: Value, dims: Shape) -> Value:
-    """A value in another shape of which one size at most is open; raises `OpError` where more are."""
-    if alike(v.shape, dims):
-        return v
-    if v.tensor.data is not None and all(map(known, dims)):
+    """A value in another shape, a constant as one; raises `OpError` where more than one of its sizes is open."""
+    if v.tensor.data is not None and not alike(v.shape, dims) and all(map(known, dims)):
         return g.build.const(v.array.reshape(dims), v.type, v.tensor, v.name)
-    if sum(not known(n) for n in dims) > 1:
-        raise OpError("RESHAPE", f"the shape {list(dims)} has more than one open size")
-    return g(shape.RESHAPE, v, tuple(n if known(n) else -1 for n in dims),
-             out=Tensor(v.type, tuple(dims), v.tensor.quant))
+    return shaped(g, v, dims)

@@ -11,15 +11,18 @@ from typing import Any
 
 from ..graph import Build, Graph, Node, Value
 from ..ops import convert, elementwise as e, ex, gather, grids, host, host_math, norm, reduce as r, shape
-from ..schema import OpDef
+from ..schema import OpDef, OpError
+from ..symbols import same
 from ..target import Target
-from ..types import B8, I32, ChannelQuant, Shape, Tensor, known, product
+from ..types import B8, I32, UNKNOWN, ChannelQuant, Shape, Tensor, known, product
+from .axes import alike
 from .legalize import LEGALIZE, PREFER_EX
 from .rewrite import Event, Refusal, Result, Rewriter, Rules
 
 NARROW = Rules("narrow")
 #: The axes that RESHAPE and most others take.
 MOST = 4
+DIFFER = "its operands have open sizes that may differ"
 #: Axes of size 1 that stand for nothing go with any neighbour.
 FREE = None
 ELEMENTS = (
@@ -43,9 +46,9 @@ def both(*ops: OpDef) -> list[str]:
 
 
 def wide(*values: Value) -> bool:
-    """Whether a value has too many axes, and all have known sizes and elements."""
+    """Whether a value has too many axes, and all have elements and sizes that are known or have names."""
     dims = [v.tensor.dims for v in values]
-    return all(d is not None and all(known(n) and n > 0 for n in d) for d in dims) and any(
+    return all(d is not None and all(n is not UNKNOWN and (not known(n) or n > 0) for n in d) for d in dims) and any(
         len(d or ()) > MOST for d in dims)
 
 
@@ -86,14 +89,18 @@ def source(g: Rewriter, v: Value) -> Value | None:
 def view(g: Rewriter, v: Value, dims: Shape) -> Value | None:
     """A value in a shape of few axes, if it is to be had."""
     if v.tensor.data is not None and not isinstance(v.tensor.quant, ChannelQuant):
-        return v if v.shape == dims else g.build.const(v.array.reshape(dims), v.type, v.tensor, v.name)
+        return v if alike(v.shape, dims) else g.build.const(v.array.reshape(dims), v.type, v.tensor, v.name)
     found = source(g, v)
     return found and shaped(g, found, dims)
 
 
 def shaped(g: Rewriter, v: Value, dims: Shape) -> Value:
-    """A value in another shape."""
-    return v if v.shape == dims else g(shape.RESHAPE, v, dims)
+    """A value in another shape; raises `OpError` where more than one of its sizes is open."""
+    if alike(v.shape, dims):
+        return v
+    if sum(not known(n) for n in dims) > 1:
+        raise OpError("RESHAPE", f"the shape {list(dims)} has more than one open size")
+    return g(shape.RESHAPE, v, tuple(n if known(n) else -1 for n in dims), out=Tensor(v.type, dims, v.tensor.quant))
 
 
 def refused(g: Rewriter, node: Node, why: str) -> Refusal | None:
@@ -144,15 +151,22 @@ def elements(g: Rewriter, node: Node) -> Result:
     if not wide(out, *values.values()) or node.op is host.WHERE and len(values["cond"].shape) == 1:
         return None
     full = {n: (1,) * (len(out.shape) - len(v.shape)) + v.shape for n, v in values.items()}
-    kinds = [FREE if n == 1 else tuple(s[i] == 1 for s in full.values()) for i, n in enumerate(out.shape)]
+    kinds = [FREE if same(n, 1) else tuple(same(s[i], 1) for s in full.values()) for i, n in enumerate(out.shape)]
     groups = grouped(kinds)
     if len(groups) > MOST:
         return repeated(g, node, values) if ready(g, *values.values()) else too_many(g, node, groups)
-    if all(v.shape == out.shape for v in values.values()):
+    if not settled(out.shape, *full.values()):
+        return refused(g, node, DIFFER)
+    if all(alike(v.shape, out.shape) for v in values.values()):
         found = next((s for v in values.values() if not v.constant and (s := source(g, v))), None)
         dims = found.shape if found else (product(out.shape),)
         return narrowed(g, node, {n: [dims] for n in values})
     return narrowed(g, node, {n: [without_ones(merged(s, groups))] for n, s in full.items()})
+
+
+def settled(out: Shape, *shapes: Shape) -> bool:
+    """Whether it is known along which axes operands are repeated."""
+    return all(same(m, 1) or same(m, n) for sizes in shapes for m, n in zip(sizes, out, strict=True))
 
 
 def ready(g: Rewriter, *values: Value) -> bool:
@@ -163,16 +177,16 @@ def ready(g: Rewriter, *values: Value) -> bool:
 def repeated(g: Rewriter, node: Node, values: dict[str, Value]) -> Result:
     """The operation on operands of one shape: what is not broadcast needs no axes."""
     out = node.outputs[0]
-    if any(v.shape != out.shape and g.target.level < shape.TILE.types.get(v.type, g.target.level + 1)
+    if any(not alike(v.shape, out.shape) and g.target.level < shape.TILE.types.get(v.type, g.target.level + 1)
            for v in values.values()):
         return refused(g, node, "its operands broadcast along too many axes, and there is no TILE to repeat them")
-    full = {n: v if v.shape == out.shape else g(host.BROADCAST_TO, v, out.shape) for n, v in values.items()}
+    full = {n: v if alike(v.shape, out.shape) else g(host.BROADCAST_TO, v, out.shape) for n, v in values.items()}
     return g(node.op, out=Tensor(out.type, None, out.tensor.quant), **dict(node.args) | full)
 
 
 def without_ones(dims: Shape) -> Shape:
     """A shape less its leading axes of size 1, which broadcasting puts back."""
-    first = next((i for i, n in enumerate(dims) if n != 1), len(dims) - 1)
+    first = next((i for i, n in enumerate(dims) if not same(n, 1)), len(dims) - 1)
     return dims[first:]
 
 
@@ -197,7 +211,7 @@ def reductions(g: Rewriter, node: Node) -> Result:
     if not wide(x) or axes.data is None:
         return None
     gone = {a % len(x.shape) for a in axes.ints()}
-    groups = grouped(i in gone if n > 1 or i in gone else FREE for i, n in enumerate(x.shape))
+    groups = grouped(i in gone if not same(n, 1) or i in gone else FREE for i, n in enumerate(x.shape))
     if len(groups) > MOST and node.op in STEPWISE and ready(g, x):
         first = next([a for a in group if a in gone] for group in groups if gone.intersection(group))
         part = g(node.op, x, g.build.const(first, I32), keep=True)
@@ -215,7 +229,7 @@ def along_an_axis(g: Rewriter, node: Node) -> Result:
     if not wide(x):
         return None
     head, n, tail = around(x, node.args.get("axis", -1))
-    return narrowed(g, node, {"x": [(head, n)]}, axis=-1) if tail == 1 else \
+    return narrowed(g, node, {"x": [(head, n)]}, axis=-1) if same(tail, 1) else \
         narrowed(g, node, {"x": [(head, n, tail)]}, axis=1)
 
 
@@ -279,10 +293,10 @@ def transpose(g: Rewriter, node: Node) -> Result:
 
 def joined(sizes: Shape, perm: Sequence[int]) -> tuple[Shape, tuple[int, ...]]:
     """A transposition of as few axes as say the same."""
-    order = [a for a in perm if sizes[a] != 1] or [0]
+    order = [a for a in perm if not same(sizes[a], 1)] or [0]
     runs = list[list[int]]()
     for a in order:
-        if runs and all(sizes[b] == 1 for b in range(runs[-1][-1] + 1, a)) and a > runs[-1][-1]:
+        if runs and all(same(sizes[b], 1) for b in range(runs[-1][-1] + 1, a)) and a > runs[-1][-1]:
             runs[-1].append(a)
         else:
             runs.append([a])
@@ -298,7 +312,9 @@ def matmul(g: Rewriter, node: Node) -> Result:
         return None
     count = len(out.shape) - 2
     xs, ys = ((1,) * (len(out.shape) - len(v.shape)) + v.shape[:-2] for v in (x, y))
-    groups = grouped(FREE if n == 1 else (xs[i] == 1, ys[i] == 1) for i, n in enumerate(out.shape[:count]))
+    if not settled(out.shape[:count], xs, ys):
+        return refused(g, node, DIFFER)
+    groups = grouped(FREE if same(n, 1) else (same(xs[i], 1), same(ys[i], 1)) for i, n in enumerate(out.shape[:count]))
     if len(groups) > MOST - 2:
         return too_many(g, node, groups)
     return narrowed(g, node, {"x": [(*merged(xs, groups), *x.shape[-2:])],
@@ -327,19 +343,20 @@ def slices(node: Node) -> Rows:
 
 
 def strides(node: Node) -> Rows:
-    """Begin, end and stride, as a range has them."""
+    """Begin, end and stride, as a range has them; an open size is the end of an axis that stays as it is."""
     a = node.args
     begin, end, step = (a[n].tensor.ints() for n in ("begin", "end", "strides"))
-    cuts = (slice(None if a["begin_mask"] >> i & 1 else b, None if a["end_mask"] >> i & 1 else f, s)
-            for i, (b, f, s) in enumerate(zip(begin, end, step, strict=True)))
-    return [cut.indices(n) for cut, n in zip(cuts, a["x"].shape, strict=True)]
+    cuts = [slice(None if a["begin_mask"] >> i & 1 else b, None if a["end_mask"] >> i & 1 else f, s)
+            for i, (b, f, s) in enumerate(zip(begin, end, step, strict=True))]
+    return [(0, n, 1) if not known(n) and cut in (slice(None, None, 1), slice(0, None, 1)) else cut.indices(n)
+            for cut, n in zip(cuts, a["x"].shape, strict=True)]
 
 
 def strided(rows: Rows) -> dict[str, Any]:
-    """Rows as arguments of STRIDED_SLICE; a range that goes down to the first element has an open end."""
+    """Rows as arguments of STRIDED_SLICE; a range that goes down to the first element, or all along, has an open end."""
     begin, end, step = zip(*rows, strict=True)
-    return {"begin": begin, "end": end, "strides": step, "begin_mask": 0, "shrink_mask": 0,
-            "end_mask": sum(1 << i for i, n in enumerate(end) if n < 0)}
+    return {"begin": begin, "end": tuple(n if known(n) else 0 for n in end), "strides": step, "begin_mask": 0,
+            "shrink_mask": 0, "end_mask": sum(1 << i for i, n in enumerate(end) if not known(n) or n < 0)}
 
 
 PADS = Axiswise(pads, lambda n: (0, 0), lambda rows: {"paddings": [list(row) for row in rows]})
@@ -347,8 +364,8 @@ AXISWISE: dict[str, Axiswise] = {
     **dict.fromkeys((shape.PAD.name, shape.PAD_V2.name, shape.MIRROR_PAD.name), PADS),
     shape.TILE.name: Axiswise(lambda node: [(m,) for m in node.args["multiples"].tensor.ints()], lambda n: (1,),
                               lambda rows: {"multiples": [m for m, in rows]}),
-    shape.SLICE.name: Axiswise(slices, lambda n: (0, n), lambda rows: dict(zip(
-        ("begin", "size"), map(list, zip(*rows, strict=True)), strict=True))),
+    shape.SLICE.name: Axiswise(slices, lambda n: (0, n), lambda rows: {
+        "begin": [b for b, _ in rows], "size": [n if known(n) else -1 for _, n in rows]}),
     shape.STRIDED_SLICE.name: Axiswise(strides, lambda n: (0, n, 1), strided),
 }
 
@@ -362,7 +379,7 @@ def axis_by_axis(g: Rewriter, node: Node) -> Result:
         return None
     rows = kind.rows(node)
     busy = [row != kind.idle(n) for row, n in zip(rows, x.shape, strict=True)]
-    groups = grouped(i if b else FREE if n == 1 else -1 for i, (b, n) in enumerate(zip(busy, x.shape, strict=True)))
+    groups = grouped(i if b else FREE if same(n, 1) else -1 for i, (b, n) in enumerate(zip(busy, x.shape, strict=True)))
     if len(groups) <= MOST:
         sizes = merged(x.shape, groups)
         fewer = [next((rows[i] for i in group if busy[i]), kind.idle(n))
@@ -391,7 +408,9 @@ def broadcast(g: Rewriter, node: Node) -> Result:
     if not wide(out, x):
         return None
     full = (1,) * (len(out.shape) - len(x.shape)) + x.shape
-    groups = grouped(FREE if n == 1 else m == n for m, n in zip(full, out.shape, strict=True))
+    if not settled(out.shape, full):
+        return refused(g, node, DIFFER)
+    groups = grouped(FREE if same(n, 1) else same(m, n) for m, n in zip(full, out.shape, strict=True))
     if len(groups) > MOST:
         return too_many(g, node, groups)
     return narrowed(g, node, {"x": [merged(full, groups)]}, shape=g.build.const(merged(out.shape, groups), I32))
