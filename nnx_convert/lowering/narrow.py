@@ -348,12 +348,12 @@ def strides(node: Node) -> Rows:
     begin, end, step = (a[n].tensor.ints() for n in ("begin", "end", "strides"))
     cuts = [slice(None if a["begin_mask"] >> i & 1 else b, None if a["end_mask"] >> i & 1 else f, s)
             for i, (b, f, s) in enumerate(zip(begin, end, step, strict=True))]
-    return [(0, n, 1) if not known(n) and cut in (slice(None, None, 1), slice(0, None, 1)) else cut.indices(n)
+    return [(0, n, 1) if not known(n) and cut in shape.WHOLE else cut.indices(n)
             for cut, n in zip(cuts, a["x"].shape, strict=True)]
 
 
 def strided(rows: Rows) -> dict[str, Any]:
-    """Rows as arguments of STRIDED_SLICE; a range that goes down to the first element, or all along, has an open end."""
+    """Rows as arguments of STRIDED_SLICE; a range that goes down to the first element, or is all, has an open end."""
     begin, end, step = zip(*rows, strict=True)
     return {"begin": begin, "end": tuple(n if known(n) else 0 for n in end), "strides": step, "begin_mask": 0,
             "shrink_mask": 0, "end_mask": sum(1 << i for i, n in enumerate(end) if not known(n) or n < 0)}

@@ -105,11 +105,15 @@ def SLICE(x: T, begin: Ints1, size: Ints1) -> T:
     return x.like(tuple(maybe(lambda n, b, s: n - b if s == -1 else s, *cut) for cut in cuts))
 
 
+#: Slices that take all of an axis, however long it is.
+WHOLE = (slice(None, None, 1), slice(0, None, 1))
+
+
 def _picked(x: Tensor, begin: Tensor, end: Tensor, strides: Tensor, begin_mask: int, end_mask: int) -> Shape:
     """How many elements a strided slice takes of each axis, before any axis is shrunk."""
     def count(i: int, n: int, b: int, e: int, s: int) -> int:
         cut = slice(None if begin_mask >> i & 1 else b, None if end_mask >> i & 1 else e, s)
-        return len(range(*cut.indices(n)))
+        return n if cut in WHOLE else len(range(*cut.indices(n)))
     cuts = zip(range(x.rank), x.shape, begin.ints(), end.ints(), strides.ints(), strict=True)
     return tuple(maybe(count, *cut) for cut in cuts)
 

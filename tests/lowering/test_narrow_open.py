@@ -48,8 +48,8 @@ CASES: dict[str, tuple[Callable[[Build, Value], Value], Shape]] = {
     "joined": (lambda g, x: g(shape.CONCATENATION, xs=(x, x), axis=3), (N, 240)),
     "picked": (lambda g, x: g(gather.GATHER, x, axis=1, indices=[1]), (N, 40)),
     "cut": (lambda g, x: g(shape.SLICE, x, [0, 1, 0, 0, 0], [-1, 2, -1, -1, -1]), (N, 80)),
-    "cut_apart": (lambda g, x: g(shape.STRIDED_SLICE, x, [0, 2, 0, 0, 4], [0, 0, 4, 2, 0], [1, -1, 1, 1, -2], begin_mask=1,
-                                 end_mask=1, shrink_mask=0), (N, 32)),
+    "cut_apart": (lambda g, x: g(shape.STRIDED_SLICE, x, [0, 2, 0, 0, 4], [0, 0, 4, 2, 0], [1, -1, 1, 1, -2],
+                                 begin_mask=1, end_mask=1, shrink_mask=0), (N, 32)),
     "product": (lambda g, x: g(LINEAR, x, g.const(np.arange(15).reshape(3, 5), F32), g.const([1, 2, 3], F32)), (N, 72)),
     "repeated": (lambda g, x: g(shape.TILE, x, [1, 1, 2, 1, 1]), (N, 240)),
 }
