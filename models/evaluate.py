@@ -1,4 +1,4 @@
-"""Measures the .tflite files of this folder with nnx_convert: `python models/evaluate.py`.
+"""Measures the models of this folder with nnx_convert: `python models/evaluate.py`.
 
 It prints the first columns of README.md's table: file, bytes, accuracy on the held-out images of digits_test.npz.
 """
@@ -28,7 +28,9 @@ def run(path: Path, images: Array) -> Array:
     if isinstance(spec.quantization, Quant):
         limits, grid = np.iinfo(spec.dtype), spec.quantization
         images = np.clip(np.rint(images / grid.scale) + grid.zero, limits.min, limits.max).astype(spec.dtype)
-    return np.concatenate([compiled.run([image[None]])[0] for image in images])
+    channels_first = path.suffix == ".onnx"
+    shaped = np.moveaxis(images, -1, 1) if channels_first else images
+    return np.concatenate([compiled.run([image[None]])[0] for image in shaped])
 
 
 def accuracy(path: Path) -> float:
@@ -39,7 +41,7 @@ def accuracy(path: Path) -> float:
 
 def main() -> None:
     """Prints a row per model."""
-    for path in sorted(HERE.glob("*.tflite")):
+    for path in (*sorted(HERE.glob("*.tflite")), HERE / "digits_cnn.onnx"):
         print(f"| {path.name:22} | {path.stat().st_size:6,} | {accuracy(path):6.2%} |")
 
 

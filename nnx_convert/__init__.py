@@ -1,4 +1,4 @@
-"""nnx_convert: TFLite models on the Android NNAPI operation set, NNAPI-EX and DENSIFY.
+"""nnx_convert: TFLite and ONNX models on the Android NNAPI operation set, NNAPI-EX and DENSIFY.
 
     model = nnx_convert.convert("pose.tflite", nnx_convert.Target(level=29))
     model.save("pose.nnx")

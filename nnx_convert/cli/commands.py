@@ -76,7 +76,7 @@ def shared(command: Function) -> Function:
 @click.group(cls=Commands, epilog=EXITS)
 @click.version_option(__version__, prog_name="nnx-convert")
 def commands() -> None:
-    """Compiles TFLite models to NNAPI, NNAPI-EX and DENSIFY."""
+    """Compiles TFLite and ONNX models to NNAPI, NNAPI-EX and DENSIFY."""
 
 
 @commands.command(epilog=EXITS)
@@ -102,7 +102,7 @@ def commands() -> None:
 @click.option("--signature", metavar="NAME", help="The entry point to convert, where it is not the main one.")
 @shared
 def convert(**options: Any) -> Work:
-    """Compile MODEL (a .tflite file; .onnx is not read yet) to NNAPI, say what became of it, write it as a .nnx file.
+    """Compile MODEL (a .tflite or .onnx file) to NNAPI, say what became of it, write it as a .nnx file.
 
     Of a MODEL that is a .nnx file it says the same and writes nothing, unless -o is given; options that a
     conversion follows are for source files. A file called like a command is given as ./run.
@@ -133,7 +133,7 @@ def convert(**options: Any) -> Work:
                    "them, --shape those of the file.")
 @shared
 def run(**options: Any) -> Work:
-    """Run a .tflite or .nnx FILE on this machine."""
+    """Run a .tflite, .onnx or .nnx FILE on this machine."""
     from .running import run_file
     return partial(run_file, **options)
 

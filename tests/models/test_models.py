@@ -13,7 +13,7 @@ from evaluate import HERE, held_out, run
 
 import nnx_convert
 
-ROW = re.compile(r"^\| (\S+\.tflite) \| ([\d,]+) \| ([\d.]+%) \|", re.MULTILINE)
+ROW = re.compile(r"^\| (\S+\.(?:tflite|onnx)) \| ([\d,]+) \| ([\d.]+%) \|", re.MULTILINE)
 
 
 def rows(page: Path) -> dict[str, tuple[int, str]]:
@@ -26,7 +26,7 @@ ROWS = rows(HERE / "README.md")
 
 
 def test_every_model_has_a_row() -> None:
-    assert set(ROWS) == {path.name for path in HERE.glob("*.tflite")}
+    assert set(ROWS) == {path.name for path in HERE.iterdir() if path.suffix in (".tflite", ".onnx")}
     assert rows(HERE.parent / "README.md") == ROWS
 
 
@@ -35,6 +35,12 @@ def test_size_and_accuracy_are_what_the_readme_states(name: str) -> None:
     size, accuracy = ROWS[name]
     assert (HERE / name).stat().st_size == size
     assert f"{evaluate.accuracy(HERE / name):.2%}" == accuracy
+
+
+def test_both_formats_give_the_same_answers() -> None:
+    images, _ = held_out()
+    answers = [run(HERE / name, images) for name in ("digits_cnn.tflite", "digits_cnn.onnx")]
+    np.testing.assert_allclose(*answers, rtol=0, atol=2e-6)
 
 
 def test_int8_probabilities_are_close_to_the_float_models() -> None:
