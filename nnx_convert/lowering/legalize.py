@@ -265,7 +265,8 @@ def pad_as_concatenation(g: Rewriter, node: Node) -> Result:
         zero = getattr(x.tensor.quant, "zero", 0)
         before, after = (g.build.full((*x.shape[:axis], n, *x.shape[axis + 1:]), zero, x.tensor) for n in (head, tail))
         xs = tuple(v for v in (before, x, after) if v.shape[axis])
-        x = g(shape.CONCATENATION, xs=xs, axis=axis, out=Tensor(x.type, None, x.tensor.quant)) if len(xs) > 1 else x
+        x = g(shape.CONCATENATION, xs=xs, axis=axis, out=Tensor(x.type, None, x.tensor.quant)) \
+            if len(xs) > 1 else xs[0] if xs else x
     return g.legal(x)
 
 

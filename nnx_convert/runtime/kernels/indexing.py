@@ -1,6 +1,8 @@
 """Elements at computed places: gathered, scattered, written over, told apart."""
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from ...errors import RunError
@@ -112,8 +114,10 @@ def COMPRESS(site: Site, x: Tensor, keep: Tensor, axis: int) -> Compute:
 
 @sized(i.UNIQUE_ALONG)
 def UNIQUE_ALONG(site: Site, x: Tensor, axis: int, ordered: bool) -> Compute:
+    width = prod(x.shape[:axis % x.rank]) * prod(x.shape[axis % x.rank + 1:])
+
     def run(x: Array) -> list[Array]:
-        rows = np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
+        rows = np.moveaxis(x, axis, 0).reshape(x.shape[axis], width)
         if rows.dtype == object and rows.shape[1] != 1:
             # NumPy sorts no rows of objects: their ranks stand for them.
             rows = np.unique(rows, return_inverse=True)[1].reshape(rows.shape)

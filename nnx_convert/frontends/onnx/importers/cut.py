@@ -35,6 +35,8 @@ def Slice(g: Op, x: Value, starts: Value, ends: Value, axes: Value | None = None
     count = starts.shape[0]
     if not known(count):
         g.unsupported("cuts a number of axes that is computed")
+    if not count:
+        return x
     first, last = g.ints(starts), g.ints(ends)
     where = tuple(range(count)) if axes is None else g.ints(axes)
     by = (1,) * count if steps is None else g.ints(steps)
@@ -74,7 +76,7 @@ def cut(g: Op, x: Value, rows: Cuts) -> Value:
         return g(s.SLICE, x, begin, [n if i in busy else -1 for i, n in enumerate(out.shape)], out=out)
     ranges = [bounds(busy.get(i, (0, INT32.max, 1)), n) for i, n in enumerate(x.shape)]
     begin, end, strides = (list(column) for column in zip(*ranges, strict=True))
-    ends = sum(1 << i for i, b in enumerate(end) if b in (INT32.max, INT32.min))
+    ends = sum(1 << i for i, (_, b, by) in enumerate(ranges) if b == (INT32.max if by > 0 else INT32.min))
     return g(s.STRIDED_SLICE, x, begin, [0 if ends >> i & 1 else b for i, b in enumerate(end)], strides,
              begin_mask=0, end_mask=ends, shrink_mask=0, out=out)
 
@@ -84,6 +86,8 @@ def bounds(row: tuple[int, int, int], size: int) -> tuple[int, int, int]:
     begin, end, step = row
     if known(size):
         begin, end, step = slice(begin, end, step).indices(size)
+        if not range(begin, end, step):
+            return 0, 0, 1
         return (begin, end, step) if end >= 0 else (begin, INT32.min, step)
     return begin, INT32.max if step > 0 and end == INT32.max else INT32.min if step < 0 and end < -INT32.max // 2 \
         else end, step

@@ -141,12 +141,20 @@ def scattered(g: Op, x: Value, indices: Value, updates: Value, axis: int, reduct
 
 @imports(until=15)
 def ScatterND(g: Op, x: Value, indices: Value, updates: Value) -> Value:
-    return g(indexing.SCATTER_TUPLES, x, indices, updates, fold=indexing.REPLACE)
+    return written(g, x, indices, updates, indexing.REPLACE)
 
 
 @imports("ScatterND", since=16)
 def scatter_nd(g: Op, x: Value, indices: Value, updates: Value, *, reduction: str = "none") -> Value:
-    return g(indexing.SCATTER_TUPLES, x, indices, updates, fold=folding(reduction))
+    return written(g, x, indices, updates, folding(reduction))
+
+
+def written(g: Op, x: Value, indices: Value, updates: Value, fold: int) -> Value:
+    """x with updates at index tuples."""
+    depth = indices.shape[-1]
+    if known(depth) and not 1 <= depth <= g.rank(x):
+        raise FormatError(f"takes tuples of {depth} in rank {g.rank(x)}")
+    return g(indexing.SCATTER_TUPLES, x, indices, updates, fold=fold)
 
 
 @imports()

@@ -13,10 +13,10 @@ from ....ops.sparse import LARGEST
 from ....symbols import quotient
 from ....types import F32, F64, I32, I64, UNKNOWN, Shape, Tensor, Undecided, known, product
 from .. import sparse
-from ..constants import type_of
+from ..constants import GRIDDED, type_of
 from ..importer import Op
 from ..registry import imports
-from ..tensors import MAX_RANK
+from ..tensors import MAX_RANK, PLAIN
 from .axes import axes_of, axis_of, dropped, inserted, lengths, open_, ranked
 
 #: The types that Range computes in, by ONNX's number of them.
@@ -108,6 +108,8 @@ def Squeeze(g: Op, x: Value, axes: Value | None = None) -> Value:
     if not known(count):
         return g(s.SQUEEZE, x, g.index(axes))
     left = g.rank(x) - count
+    if left < 0:
+        raise FormatError(f"drops {count} axes of {g.rank(x)}")
     y = g(s.SQUEEZE, x, g.index(axes), out=Tensor(x.type, (UNKNOWN,) * left if left else (1,), x.tensor.quant))
     return y if left else g.scalar(y)
 
@@ -335,7 +337,7 @@ def EyeLike(g: Op, x: Value, *, dtype: int | None = None, k: int = 0) -> Value:
         return g.const(np.eye(*sizes, k), kind)
     at = lengths(g, x)
     where = g(s.CONCATENATION, xs=(at, at), axis=0) if g.rank(x) == 1 else at
-    return g(cutting.EYE, where, k=k, to=kind, out=Tensor(kind, sizes))
+    return g(cutting.EYE, where, k=k, to=kind, out=Tensor(kind, sizes, PLAIN if kind in GRIDDED else None))
 
 
 @imports()
@@ -349,6 +351,9 @@ def Trilu(g: Op, x: Value, k: Value | None = None, *, upper: int = 1) -> Value:
 @imports()
 def ReverseSequence(g: Op, x: Value, lengths_: Value, *, batch_axis: int = 1, time_axis: int = 0) -> Value:
     batch, time = axes_of((batch_axis, time_axis), g.rank(x))
+    size, given = x.shape[time], g.known(lengths_)
+    if given is not None and given.size and (given.min() < 0 or known(size) and given.max() > size):
+        raise FormatError(f"reverses {given.min()} to {given.max()} of {size} elements")
     return g(host_arrays.REVERSE_SEQUENCE, x, g.index(lengths_), axis=time, batch=batch)
 
 
