@@ -1,6 +1,7 @@
 """Factors and terms per channel go into the product before them, and padding with zeros into the convolution after.
 
-Weights are computed in float64. Images are channels first here: this pass is one of those before the layout.
+A product of two floats is rounded once, whatever it is computed in; biases are computed in float64. Images are
+channels first here: this pass is one of those before the layout.
 """
 from __future__ import annotations
 
@@ -84,18 +85,20 @@ def along(g: Rewriter, v: Value, found: Weighted, rank: int) -> Array | None:
 def rebuilt(g: Rewriter, found: Weighted, w: Array, b: Array, act: int) -> Value:
     """The product with other weights and an activation."""
     args, kind = dict(found.node.args), found.node.outputs[0].tensor
-    with np.errstate(all="ignore"):
-        args |= {"w": g.build.const(w.astype(found.w.dtype), kind.type), "act": act,
-                 "b": g.build.const(b.astype(found.b.dtype), kind.type)}
+    args |= {"b": g.build.const(b.astype(found.b.dtype), kind.type), "act": act}
+    if w is not found.w:
+        args["w"] = g.build.const(np.ascontiguousarray(w), kind.type)
     made = g(found.node.op, out=kind, **args)
     if found.through is None:
         return made
     return g(shape.RESHAPE, made, found.through.args["shape"], out=found.through.outputs[0].tensor)
 
 
-def folded(g: Rewriter, node: Node, change: Callable[[Array, Array, Array], tuple[Array, Array]],
-           swapped: bool) -> Result:
-    """The product before a node with what that does in its weights: `change(w, b, numbers)`, channels of w first."""
+def folded(g: Rewriter, node: Node, change: Callable[[Array, Array], Array], scales: bool, swapped: bool) -> Result:
+    """The product before a node with what that does in its weights: `change(weights or bias, numbers)`.
+
+    `scales`: the weights change as the bias does. `swapped`: the product may be either operand.
+    """
     for x, k in (("x", "y"), ("y", "x"))[:1 + swapped]:
         v = node.args[x]
         if len(node.outputs[0].shape) != len(v.shape):
@@ -104,41 +107,37 @@ def folded(g: Rewriter, node: Node, change: Callable[[Array, Array, Array], tupl
         numbers = None if found is None else along(g, node.args[k], found, len(v.shape))
         if found is None or numbers is None:
             continue
-        at = CONVOLUTIONS.get(found.node.op.name, 0)
-        w, b = change(np.moveaxis(found.w.astype(np.float64), at, 0), found.b.astype(np.float64), numbers)
-        return rebuilt(g, found, np.moveaxis(w, 0, at), b, node.args["act"])
+        at, w = CONVOLUTIONS.get(found.node.op.name, 0), found.w
+        with np.errstate(all="ignore"):
+            if scales:
+                w = change(w, numbers.astype(w.dtype).reshape([-1 if i == at else 1 for i in range(w.ndim)]))
+            return rebuilt(g, found, w, change(found.b.astype(np.float64), numbers), node.args["act"])
     return None
-
-
-def spread(numbers: Array, w: Array) -> Array:
-    """Numbers of channels beside weights, channels first."""
-    return numbers.reshape(-1, *(1,) * (w.ndim - 1))
 
 
 @AFFINE.on(e.MUL)
 def factor(g: Rewriter, node: Node) -> Result:
     """A factor per channel."""
-    return folded(g, node, lambda w, b, k: (w * spread(k, w), b * k), True)
+    return folded(g, node, np.multiply, True, True)
 
 
 @AFFINE.on(e.DIV)
 def divisor(g: Rewriter, node: Node) -> Result:
     """A divisor per channel, none of them zero."""
     y = array(g, node.args["y"])
-    return None if y is None or not y.all() else folded(
-        g, node, lambda w, b, k: (w / spread(k, w), b / k), False)
+    return None if y is None or not y.all() else folded(g, node, np.divide, True, False)
 
 
 @AFFINE.on(e.ADD)
 def term(g: Rewriter, node: Node) -> Result:
     """A term per channel."""
-    return folded(g, node, lambda w, b, k: (w, b + k), True)
+    return folded(g, node, np.add, False, True)
 
 
 @AFFINE.on(e.SUB)
 def less(g: Rewriter, node: Node) -> Result:
     """A term per channel taken off."""
-    return folded(g, node, lambda w, b, k: (w, b - k), False)
+    return folded(g, node, np.subtract, False, False)
 
 
 def zeros(node: Node | None) -> Value | None:

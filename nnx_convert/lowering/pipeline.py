@@ -33,6 +33,7 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
     return [
         patterns,                            # what exporters spell out
         AFFINE,                              # factors per channel in the product before them
+        prune,
         fusing(evaluate),                    # ONNX's codes
         narrow64,                            # INT64 as INT32, as far as that is the same
         unsigning(evaluate),                 # int8 as uint8 below level 30
