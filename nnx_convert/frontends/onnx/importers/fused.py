@@ -10,7 +10,7 @@ from ....graph import Value
 from ....ops import elementwise as e, functions as f, host_math, reduce as r
 from ....ops.gather import GATHER
 from ....ops.norm import SOFTMAX
-from ....ops.shape import CONCATENATION, SPLIT, TRANSPOSE
+from ....ops.shape import SPLIT, TRANSPOSE
 from ....types import F32, I32
 from ..importer import Op
 from ..registry import MICROSOFT, imports
@@ -161,14 +161,6 @@ def BiasAdd(g: Op, x: Value, bias: Value, skip: Value) -> Value:
 def BiasSoftmax(g: Op, x: Value, bias: Value, *, axis: int = 1, is_inner_broadcast: int) -> Value:
     """The softmax over all axes from `axis` on, the bias having been broadcast as its axes of size 1 say."""
     return flattened(SOFTMAX, axis, g, add(g, x, bias))
-
-
-@imports(domain=MICROSOFT, arithmetic=True)
-def ComplexMul(g: Op, a: Value, b: Value) -> Value:
-    """Products of complex numbers, each a pair along the last axis."""
-    (x, y), (u, v) = (g.add(SPLIT, z, axis=g.rank(z) - 1, count=2) for z in (a, b))
-    parts = sub(g, mul(g, x, u), mul(g, y, v)), add(g, mul(g, x, v), mul(g, y, u))
-    return g(CONCATENATION, xs=parts, axis=max(g.rank(a), g.rank(b)) - 1)
 
 
 @imports(domain=MICROSOFT, arithmetic=True)

@@ -156,3 +156,60 @@ def rotary_by_position(g: Op, x: Value, position_ids: Value, cos_cache: Value, s
         position_ids = add(g, ramp, g.reshape(g.index(position_ids), (1, 1)))
     cos, sin = rows(g, cos_cache, position_ids), rows(g, sin_cache, position_ids)
     return rotated(g, x, cos, sin, heads, rotary_embedding_dim, bool(interleaved))
+
+
+@imports(domain=MICROSOFT, arithmetic=True)
+def GroupQueryAttention(g: Op, query: Value, key: Value | None, value: Value | None, past_key: Value | None,
+                        past_value: Value | None, seqlens_k: Value, total_sequence_length: Value,
+                        cos_cache: Value | None = None, sin_cache: Value | None = None,
+                        position_ids: Value | None = None, attention_bias: Value | None = None,
+                        head_sink: Value | None = None, *, num_heads: int, kv_num_heads: int,
+                        scale: float | None = None,
+                        softcap: float = 0.0, local_window_size: int = -1, do_rotary: int = 0,
+                        rotary_interleaved: int = 0, smooth_softmax: int = 0, causal: int = 1,
+                        qk_output: int = 0) -> Sequence[Value | None]:
+    """What was kept is whole and the new follows it, for all of a batch alike: no room left over in the buffers."""
+    if head_sink is not None or smooth_softmax > 0 or qk_output:
+        g.unsupported("has a softmax with a sink, or shows its scores")
+    parts = grouped(g, query, key, value, num_heads, kv_num_heads)
+    length, past = g.shape(query)[1], 0 if past_key is None else g.shape(past_key)[2]
+    if do_rotary:
+        if cos_cache is None or sin_cache is None:
+            raise FormatError("turns its queries without angles")
+        at = position_ids if position_ids is not None else following(g, seqlens_k, length, past)
+        cos, sin = rows(g, cos_cache, at), rows(g, sin_cache, at)
+        parts = [*(rotated(g, p, cos, sin, n, 2 * int(g.shape(cos)[-1]), bool(rotary_interleaved))
+                   for p, n in zip(parts, (num_heads, kv_num_heads), strict=False)), parts[2]]
+    q, k, v = (heads_apart(g, p, n) for p, n in zip(parts, (num_heads, kv_num_heads, kv_num_heads), strict=True))
+    k, v = joined(g, past_key, k), joined(g, past_value, v)
+    mask = Mask(backward(g, length, past, local_window_size) if causal else None, added=attention_bias)
+    steps = attended(g, q, k, v, mask, scale=scale or None, softcap=softcap, blind=False)
+    return heads_together(g, steps.context), k, v
+
+
+def grouped(g: Op, query: Value, key: Value | None, value: Value | None, heads: int, fewer: int) -> list[Value]:
+    """Queries, keys and values, which may come in one tensor."""
+    if key is not None and value is not None:
+        return [query, key, value]
+    width = int(g.shape(query)[2]) // (heads + 2 * fewer)
+    return list(cut(g, query, (heads * width, fewer * width, fewer * width)))
+
+
+def following(g: Op, last: Value, length: int, past: int) -> Value:
+    """The places of what is new: after what was kept, up to the last of each row."""
+    if not known(length):
+        g.unsupported("turns an open number of positions", "give the input sizes")
+    ramp = g.const(np.arange(length, dtype=np.int32).reshape(1, length))
+    if known(past):
+        return add(g, ramp, number(g, ramp, past))
+    first = add(g, g.cast(last, I32), number(g, ramp, 1 - length))
+    return add(g, ramp, g.reshape(first, (g.shape(last)[0], 1)))
+
+
+def backward(g: Op, length: int, past: int, window: int) -> np.ndarray | None:
+    """Which keys a query sees: those before it and its own, of these so many; None where it sees all."""
+    if known(length) and length == 1 and window < 0:
+        return None
+    if not known(length) or not known(past):
+        g.unsupported("hides later keys of an open number", "give the input sizes")
+    return visible(length, past + length, past, 0, window - 1 if window >= 0 else None)

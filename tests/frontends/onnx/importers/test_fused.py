@@ -98,6 +98,10 @@ SET = np.array([[1, 1, 0], [1, 0, 0]], np.int32)
 EMBEDDED = WORDS[IDS] + PLACES[:3] + SORTS[KINDS]
 MATRICES = f(2, 3, 3) + 3 * np.eye(3, dtype=np.float32)
 
+W_, LAST = f(8), f(2, 3, 3, 8)
+PARTS = LAST.reshape(2, 9, 2, 4) - LAST.reshape(2, 9, 2, 4).mean((1, 3), keepdims=True)
+NORMED = (PARTS / np.sqrt((PARTS ** 2).mean((1, 3), keepdims=True) + EPS)).reshape(LAST.shape) * BIAS + W_
+
 CASES: list[Fused] = [
     c("Gelu", X, want=gelu(X)), c("BiasGelu", X, BIAS, want=gelu(X + BIAS)), c("FastGelu", X, want=tanh_gelu(X)),
     c("FastGelu", X, BIAS, want=tanh_gelu(X + BIAS)), c("QuickGelu", X, want=X * logistic(1.702 * X)),
@@ -120,7 +124,7 @@ CASES: list[Fused] = [
     c("NhwcFusedConv", IMAGE.transpose(0, 2, 3, 1).copy(), FILTER, activation="Relu", fixed=(1,),
       want=np.maximum(CONV, 0).transpose(0, 2, 3, 1)),
     c("NhwcConv", IMAGE.transpose(0, 2, 3, 1).copy(), FILTER, fixed=(1,), want=CONV.transpose(0, 2, 3, 1)),
-    c("SkipLayerNormalization", X, SKIP, BIAS, W_ := f(8), V_ := f(8), epsilon=EPS,
+    c("SkipLayerNormalization", X, SKIP, BIAS, W_, V_ := f(8), epsilon=EPS,
       want=(normed(X + V_ + SKIP, BIAS, W_), None, None, X + V_ + SKIP)),
     c("SkipLayerNormalization", X, SKIP, BIAS, epsilon=EPS, want=normed(X + SKIP, BIAS)),
     c("SkipSimplifiedLayerNormalization", X, SKIP, BIAS, epsilon=EPS,
@@ -136,6 +140,22 @@ CASES: list[Fused] = [
       want=normed(WORDS[IDS] + PLACES[KINDS], BIAS, W_)),
     c("ComplexMul", A[:, :2].copy(), A[:, 2:].copy(), want=np.stack([
         A[:, 0] * A[:, 2] - A[:, 1] * A[:, 3], A[:, 0] * A[:, 3] + A[:, 1] * A[:, 2]], 1)),
+    c("ComplexMulConj", A[:, :2].copy(), A[:, 2:].copy(), want=np.stack([
+        A[:, 0] * A[:, 2] + A[:, 1] * A[:, 3], A[:, 1] * A[:, 2] - A[:, 0] * A[:, 3]], 1)),
+    *(c("GroupNorm", x, BIAS, W_, activation=a, groups=2, epsilon=EPS, channels_last=last,
+        want=w * logistic(w) if a else w)
+      for a in (0, 1) for x, w, last in ((LAST, NORMED, 1), (LAST.transpose(0, 3, 1, 2).copy(), NORMED.transpose(
+          0, 3, 1, 2), 0))),
+    c("SkipGroupNorm", LAST - 1, BIAS, W_, np.full((2, 8), 0.5, np.float32), np.full(8, 0.5, np.float32), activation=0,
+      groups=2, epsilon=EPS, want=(NORMED, LAST)),
+    c("ScaledSiLU", X, alpha=2.0, want=2 * X * logistic(X)),
+    c("ScaledSiLU", X, np.array(0.5, np.float32), want=X * logistic(X) / 2),
+    c("GemmFastGelu", A, B, W, want=tanh_gelu(A @ B + W)), c("GemmFastGelu", X, f(8, 4) * 0, want=np.zeros((
+        2, 3, 4), np.float32)),
+    c("UnfoldTensor", X, dim=2, size=3, step=2, want=np.lib.stride_tricks.sliding_window_view(X, 3, 2)[:, :, ::2]),
+    c("UnfoldTensor", X, dim=1, size=2, want=np.lib.stride_tricks.sliding_window_view(X, 2, 1)),
+    c("GridSample", IMAGE, np.stack(np.meshgrid(np.linspace(-1, 1, 6), np.linspace(-1, 1, 6)), -1).astype(
+        np.float32)[None], align_corners=1, want=IMAGE),
     c("CDist", A, A[:2] + 1, metric="euclidean", want=np.linalg.norm(A[:, None] - A[:2] - 1, axis=-1)),
     c("CDist", A, A[:2] + 1, want=((A[:, None] - A[:2] - 1) ** 2).sum(-1)),
     c("Inverse", MATRICES, want=np.linalg.inv(MATRICES)), c("ExpandDims", A, np.array(-1, np.int32), fixed=(1,),
@@ -155,6 +175,7 @@ MQ = apart(X, HEADS)
 FAR, LEAST = -10000.0, np.finfo(np.float32).min
 TRIANGLE = np.where(np.tri(3, dtype=bool), 0, LEAST)
 SEEN = np.array([[1, 1, 0], [1, 0, 1]], np.int32)
+EACH = np.maximum(SEEN[:, None] * SEEN[:, :, None], np.eye(3, dtype=np.int32))
 SOME = np.array([[1, 1, 0, 1, 0], [1, 0, 1, 1, 1]], np.int32)
 PAST = f(2, 2, HEADS, 4, WIDTH)
 EARLIER = [np.concatenate(p, 2) for p in ((PAST[0], K), (PAST[1], V))]
@@ -185,8 +206,7 @@ ATTENTION: list[Fused] = [
         (np.arange(3) < np.reshape([2, 3], (2, 1, 1, 1))) & (np.arange(3) >= np.reshape([1, 0], (2, 1, 1, 1))),
         0, FAR))[0]),
     attends(SEEN, want=attention(Q, K, V, np.where(SEEN, 0, FAR)[:, None, None])[0]),
-    attends(SEEN[:, None] * SEEN[:, :, None], want=attention(Q, K, V, np.where(
-        SEEN[:, None] * SEEN[:, :, None], 0, FAR)[:, None])[0]),
+    attends(EACH, want=attention(Q, K, V, np.where(EACH, 0, FAR)[:, None])[0]),
     attends(None, None, BIAS_ := f(1, HEADS, 3, 3), want=attention(Q, K, V, BIAS_)[0]),
     c("Attention", X, LAYER, SHIFT, None, PAST, num_heads=HEADS, fixed=(1, 2),
       want=(together(attention(Q, *EARLIER)[0]), np.stack(EARLIER))),
@@ -206,9 +226,46 @@ ATTENTION: list[Fused] = [
       want=turned(X.reshape(2, 3, 2, 4), np.array([[2, 3, 4]])).reshape(X.shape)),
     c("RotaryEmbedding", MQ.copy(), AT_ := np.array([[0, 1, 2], [5, 8, 7]]), ANGLES, TURNS,
       want=turned(MQ.swapaxes(1, 2), AT_).swapaxes(1, 2))]
+#: Queries in four heads of 16, keys and values in two.
+MANY, SOME_K, SOME_V = f(2, 3, 64), f(2, 3, 32), f(2, 3, 32)
+GQ, GK, GV = apart(MANY, 4), apart(SOME_K, 2), apart(SOME_V, 2)
+KEPT, ENDS = f(2, 2, 4, 16), (np.array([2, 2], np.int32), np.array(3, np.int32))
+COS, SIN = f(9, 8), f(9, 8)
+LOWER = np.where(np.tri(3, dtype=bool), 0, -np.inf)
+BAND = np.where(np.tri(3, dtype=bool) & ~np.tri(3, k=-2, dtype=bool), 0, -np.inf)
+ONE, ONE_K, ONE_V = MANY[:, :1].copy(), SOME_K[:, :1].copy(), SOME_V[:, :1].copy()
 
 
-@pytest.mark.parametrize("case", CASES + ATTENTION, ids=str)
+def spun(x: Array, first: int = 0) -> Array:
+    """The halves of heads of 16 turned by their places."""
+    (a, b), at = np.split(x, 2, -1), slice(first, first + x.shape[2])
+    return np.concatenate([a * COS[at] - b * SIN[at], b * COS[at] + a * SIN[at]], -1)
+
+
+def group(*inputs: Any, want: tuple[Array, ...], **attributes: Any) -> Fused:
+    return c("GroupQueryAttention", *inputs, want=want, num_heads=4, kv_num_heads=2, **attributes)
+
+
+def follows() -> Fused:
+    """One token after four."""
+    k, v = (np.concatenate([KEPT, apart(x, 2)], 2) for x in (ONE_K, ONE_V))
+    return group(ONE, ONE_K, ONE_V, KEPT, KEPT, np.array([4, 4], np.int32), np.array(5, np.int32), want=(
+        together(attention(apart(ONE, 4), k, v)[0]), k, v))
+
+
+GROUPS: list[Fused] = [
+    group(MANY, SOME_K, SOME_V, None, None, *ENDS, want=(together(attention(GQ, GK, GV, LOWER)[0]), GK, GV)),
+    group(np.concatenate([MANY, SOME_K, SOME_V], -1), None, None, None, None, *ENDS, scale=0.3, softcap=0.7,
+          want=(together(attention(GQ, GK, GV, LOWER, 0.3, 0.7)[0]), GK, GV)),
+    group(MANY, SOME_K, SOME_V, None, None, *ENDS, COS, SIN, do_rotary=1,
+          want=(together(attention(spun(GQ), spun(GK), GV, LOWER)[0]), spun(GK), GV)),
+    group(MANY, SOME_K, SOME_V, None, None, *ENDS, local_window_size=2,
+          want=(together(attention(GQ, GK, GV, BAND)[0]), GK, GV)),
+    group(MANY, SOME_K, SOME_V, None, None, *ENDS, causal=0, want=(together(attention(GQ, GK, GV)[0]), GK, GV)),
+    follows()]
+
+
+@pytest.mark.parametrize("case", CASES + ATTENTION + GROUPS, ids=str)
 def test_as_the_formula(case: Fused) -> None:
     for want, got in zip([v for v in case.want if v is not None], run(case), strict=True):
         assert got.shape == np.shape(want)
@@ -221,6 +278,7 @@ REFUSED: list[tuple[Fused, str]] = [
     (c("CDist", A, A, metric="hamming", want=A), "the metric 'hamming'"),
     (attends(do_rotary=1, want=attention(Q, K, V)[0]), "turns its queries"),
     (attends(np.zeros(8, np.int32), want=attention(Q, K, V)[0]), "packed sequences"),
+    (group(MANY, SOME_K, SOME_V, None, None, *ENDS, smooth_softmax=1, want=(MANY, GK, GV)), "a sink"),
     (c("RotaryEmbedding", X, np.array([2]), ANGLES, TURNS, scale=2.0, want=X), "scales them")]
 
 
