@@ -19,17 +19,21 @@ import numpy as np
 from ..graph import Build, Evaluate, Graph, Node, Value
 from ..ops import conv, convert, elementwise as e, gather, grids, host, image, indexing, linear, reduce as r, shape
 from ..target import Target
-from ..types import BYTES, F32, I32, QPC, Array, ChannelQuant, Quant, Tensor, known
+from ..types import (
+    BYTES, F32, I2, I4, I16, I32, Q16A, QPC, U2, U4, Array, ChannelQuant, Quant, Tensor, known)
 from .rewrite import Event, Pass, Result, Rewriter, Rules, prune
 
 QDQ = Rules("qdq")
 MADE = {o.name for o in (grids.QUANTIZE_LINEAR, grids.DEQUANTIZE_LINEAR, grids.QUANTIZE_EVEN, grids.RELABEL)}
 #: The grid of codes that are plain integers.
 PLAIN = Quant(1.0, 0)
+BITS = {I4: (-8, 7), U4: (0, 15), I2: (-2, 1), U2: (0, 3)}
 #: Adding and subtracting it rounds a float32 of less than 2 ** 22 to an integer, halves to even.
 MAGIC = 1.5 * 2.0 ** 23
-#: With more steps than these every byte saturates, whatever the zero point.
-FAR = 1024.0
+#: The codes there are of a type, and how many steps saturate whatever the zero point.
+SPANS = {t: BITS.get(t) or (int(np.iinfo(t.dtype).min), int(np.iinfo(t.dtype).max))
+         for t in (*BYTES, Q16A, I16, *BITS)}
+FAR = {t: 2.0 * (high - low + 1) for t, (low, high) in SPANS.items()}
 #: What moves elements, and is the same on codes.
 MOVES = (
     shape.RESHAPE, shape.TRANSPOSE, shape.SQUEEZE, shape.EXPAND_DIMS, shape.SLICE, shape.STRIDED_SLICE, shape.SPLIT,
@@ -112,38 +116,57 @@ def signed(codes: Array, zero: Value | None) -> Array | None:
     return codes.view(np.int8) if not middle else (codes ^ np.uint8(128)).view(np.int8)
 
 
-# Scales along axes, or known only in a run: element by element.
+# Scales along axes, or known only in a run, or codes that are no bytes: element by element.
 @QDQ.on(grids.QUANTIZE_LINEAR)
 def in_steps(g: Rewriter, node: Node) -> Result:
-    """The steps rounded by adding and subtracting; QUANTIZE with a scale of 1 then has whole numbers."""
-    x, out, zero = node.args["x"], node.outputs[0].tensor, node.args["zero"]
+    """The codes as whole floats; QUANTIZE with a scale of 1 then has nothing to round."""
+    out = node.outputs[0].tensor
+    whole = counted(g, node) if out.type in BYTES else None
+    return None if whole is None else g(convert.QUANTIZE, whole, to=out.type, out=out)
+
+
+def counted(g: Rewriter, node: Node) -> Value | None:
+    """The codes of QUANTIZE_LINEAR as floats, rounded by adding and subtracting; None where NNAPI cannot do that."""
+    x, zero, type_ = node.args["x"], node.args["zero"], node.outputs[0].type
     scale = beside(g, node, "scale")
-    if x.type != F32 or out.type not in BYTES or scale is None or scale.type != F32:
+    if x.type != F32 or type_ not in SPANS or scale is None or scale.type != F32:
         return None
-    steps = bounded(g, g(e.DIV, x, scale, act=0), -FAR, FAR)
+    (low, high), far = SPANS[type_], FAR[type_]
+    steps = bounded(g, g(e.DIV, x, scale, act=0), -far, far)
     whole = g(e.SUB, g(e.ADD, steps, like(g, x, MAGIC), act=0), like(g, x, MAGIC), act=0)
     if zero is not None and number(zero) != 0:
         offset = beside(g, node, "zero")
-        if offset is None:
+        if offset is None or not (offset.constant or offset.type in BYTES):
             return None
         whole = g(e.ADD, whole, real(g, offset), act=0)
-    info = np.iinfo(out.type.dtype)
-    return g(convert.QUANTIZE, bounded(g, whole, info.min, info.max), to=out.type, out=out)
+    return bounded(g, whole, low, high)
 
 
 @QDQ.on(grids.DEQUANTIZE_LINEAR)
 def out_of_steps(g: Rewriter, node: Node) -> Result:
+    """Codes that were floats just before are not made at all where NNAPI has no such type."""
     x, out, zero, scale = node.args["x"], node.outputs[0].tensor, node.args["zero"], beside(g, node, "scale")
-    if x.constant or x.type not in (*BYTES, I32) or out.type != F32 or scale is None or scale.type != F32:
+    if x.constant or out.type != F32 or scale is None or scale.type != F32:
         return None
     offset = None if zero is None or number(zero) == 0 else beside(g, node, "zero")
     if zero is not None and number(zero) != 0 and offset is None:
         return None
+    y = uncoded(g, x, offset)
+    return None if y is None else y if number(scale) == 1 else g(e.MUL, y, scale, act=0)
+
+
+def uncoded(g: Rewriter, x: Value, offset: Value | None) -> Value | None:
+    """Codes less their zero point as floats."""
+    before = g.producer(x)
     if x.type == I32:
-        y = g(convert.CAST, x if offset is None else g(e.SUB, x, offset, act=0), to=F32)
+        return g(convert.CAST, x if offset is None else g(e.SUB, x, offset, act=0), to=F32)
+    if x.type in BYTES:
+        codes: Value | None = real(g, x)
     else:
-        y = real(g, x) if offset is None else g(e.SUB, real(g, x), real(g, offset), act=0)
-    return y if number(scale) == 1 else g(e.MUL, y, scale, act=0)
+        codes = counted(g, before) if before is not None and before.op is grids.QUANTIZE_LINEAR else None
+    if codes is None or offset is None or not (offset.constant or offset.type in BYTES):
+        return codes if offset is None else None
+    return g(e.SUB, codes, real(g, offset), act=0)
 
 
 def beside(g: Rewriter, node: Node, name: str) -> Value | None:

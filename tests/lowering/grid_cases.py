@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from rule_cases import F, Kind, Made, S, Y, grid
@@ -9,7 +10,7 @@ from rule_cases import F, Kind, Made, S, Y, grid
 from nnx_convert.graph import Build, Value
 from nnx_convert.ops import convert, elementwise as e, grids
 from nnx_convert.schema import OpDef
-from nnx_convert.types import F32, Q8, Q8S, Tensor, Type
+from nnx_convert.types import F32, I4, I16, Q8, Q8S, Q16A, U2, Tensor, Type
 
 
 def quantized(type_: Type, scale: float, zero: int) -> Made:
@@ -63,6 +64,18 @@ def off_the_axis(g: Build, xs: Sequence[Value]) -> Sequence[Value]:
     return g.add(grids.DEQUANTIZE_LINEAR, plain, scale, zero, axis=-1, block=0, to=F32)
 
 
+def there_and_back(type_: Type, zero: int, block: int = 0) -> Made:
+    """Onto codes of a type that NNAPI has not, and back: floats throughout."""
+    def make(g: Build, xs: Sequence[Value]) -> Sequence[Value]:
+        scale = g.const([[[0.5], [0.25]]] * 2 if block else [0.125], F32)
+        plain = grid(type_, 1.0, 0) if type_ == Q16A else Tensor(type_, None)
+        point = g.const([zero], type_, plain)
+        more: dict[str, Any] = {"scale": scale, "axis": 1, "block": block}
+        codes = g(grids.QUANTIZE_LINEAR, xs[0], zero=point, saturate=True, to=type_, out=plain, **more)
+        return g.add(grids.DEQUANTIZE_LINEAR, codes, zero=point, to=F32, **more)
+    return make
+
+
 GRIDDED: dict[str, tuple[Made, list[Kind]]] = {
     "quantize_even": (quantized(Q8, 0.5, 100), [F]), "quantize_even_signed": (quantized(Q8S, 0.25, -3), [F]),
     "quantize_even_plain": (quantized(Q8, 1.0, 0), [F]),
@@ -70,6 +83,8 @@ GRIDDED: dict[str, tuple[Made, list[Kind]]] = {
     "swish_looked_up": (swish, [Y]), "relabel": (relabelled(Q8), [Y]), "relabel_signed": (relabelled(Q8S), [S]),
     "quantize_axis": (by_axis(Q8, True), [F]), "quantize_axis_signed": (by_axis(Q8S, False), [F]),
     "quantize_computed": (computed, [F, (F32, (1,))]), "dequantize_axis": (off_the_axis, [Y]),
+    "int16": (there_and_back(I16, -99), [F]), "uint16": (there_and_back(Q16A, 32000), [F]),
+    "int4": (there_and_back(I4, 1), [F]), "uint2_blocks": (there_and_back(U2, 0, 2), [(F32, (2, 3, 1))]),
 }
 #: Where they need the host: QUANTIZE, MAXIMUM, CAST and GATHER come with level 29, or with EX.
 GRIDDED_HOSTED = {name: (0, 1) if "looked_up" in name else (0, 1, 2) for name in GRIDDED if name != "dequantize_axis"}
