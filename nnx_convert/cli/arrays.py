@@ -100,7 +100,7 @@ def drawn(spec: TensorSpec, seed: tuple[int, int], shapes: Mapping[str, Shape]) 
     if dtype.kind == "c":
         return (rng.standard_normal(sizes) + 1j * rng.standard_normal(sizes)).astype(dtype)
     if dtype.kind == "f" or dtype.name in NARROW_DTYPES:
-        return np.asarray(rng.standard_normal(sizes), np.float32 if dtype.name in NARROW_DTYPES else dtype).astype(dtype)
+        return np.asarray(np.asarray(rng.standard_normal(sizes)).astype(dtype))
     low, high = (np.iinfo(dtype).min, int(np.iinfo(dtype).max) + 1) if dtype.itemsize <= 2 else (0, 10)
     return np.asarray(rng.integers(low, high, sizes), dtype)
 

@@ -94,7 +94,7 @@ def _same(array: Array, want: np.dtype[Any], value: Any) -> bool:
         return np.can_cast(array.dtype, want, "safe")
     with np.errstate(all="ignore"):
         back = array.astype(want).astype(array.dtype)
-        return bool(np.all((back == array) | (array != array)))
+        return bool(np.all((back == array) | np.isnan(array)))
 
 
 def texts(array: Array) -> Array | None:
