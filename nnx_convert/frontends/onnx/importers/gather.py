@@ -7,13 +7,18 @@ import numpy as np
 
 from ....errors import FormatError
 from ....graph import Value
-from ....ops import elementwise as e, ex, gather, host, indexing, shape as s
+from ....ops import convert, elementwise as e, ex, folds, gather, host, host_arrays, indexing, reduce as r, shape as s
 from ....types import F32, I32, I64, Shape, Tensor, known
 from ..importer import Op
 from ..registry import imports
 from .axes import axis_of, dropped, extent, lengths, ranked
 
 INT32 = np.iinfo(np.int32)
+#: Operations whose second output, or only one, are indices; and those that move elements, INT64 to INT32 as well.
+RANKINGS = {host.TOPK_FIRST.name, host_arrays.TOPK.name}
+SEARCHES = RANKINGS | {r.ARGMAX.name, r.ARGMIN.name, folds.ARGMAX_LAST.name, folds.ARGMIN_LAST.name}
+MOVES = {o.name for o in (convert.CAST, s.RESHAPE, s.TRANSPOSE, s.EXPAND_DIMS, s.SQUEEZE, s.SLICE, s.STRIDED_SLICE,
+                          s.TILE, host.BROADCAST_TO, gather.GATHER)} | {host.host_twin(convert.CAST).name}
 #: ONNX's names of what a written element becomes.
 REDUCTIONS = {"none": indexing.REPLACE, "add": indexing.ADD, "mul": indexing.MULTIPLY, "min": indexing.LEAST,
               "max": indexing.MOST}
@@ -44,8 +49,23 @@ def counted(indices: np.ndarray, size: int) -> np.ndarray:
     return np.where(indices < 0, indices + size, indices)
 
 
+def natural(g: Op, x: Value) -> bool:
+    """Whether indices are what a search found, moved about at most: none of them is negative."""
+    for node in reversed(g.scope.build.nodes):
+        if x not in node.outputs:
+            continue
+        if node.op.name in SEARCHES:
+            return node.op.name not in RANKINGS or x is node.outputs[1]
+        if node.op.name not in MOVES or not isinstance(node.args["x"], Value):
+            return False
+        x = node.args["x"]
+    return x.tensor.data is not None and x.type in (I32, I64) and bool((x.array >= 0).all())
+
+
 def _wrapped(g: Op, x: Value, size: int) -> Value:
     """Computed indices, or ones along an open size: of those below 0 the size is added."""
+    if natural(g, x):
+        return x
     if not known(size):
         g.unsupported("counts from the end of an axis whose size is open", "give the input sizes")
     zero, whole = (g.const(np.array([n], np.int32)) for n in (0, size))
@@ -71,6 +91,8 @@ def sized_index(g: Op, x: Value, indices: Value, axis: int) -> Value:
 
 def _from_end(g: Op, x: Value, size: Value) -> Value:
     """Computed indices; `size`, [1], is added to those below 0."""
+    if natural(g, x):
+        return x
     zero = g.const(np.zeros(1, np.int32))
     x = x if x.tensor.data is None else g(host.BROADCAST_TO, x, list(x.shape))
     return g(host.WHERE, g(e.LESS, x, zero), g(e.ADD, x, size, act=0), x)
