@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Node, Value
-from ..ops import conv, gather, host, image, shape
+from ..ops import conv, ex, gather, host, image, shape
 from ..ops.linear import LINEAR
 from ..symbols import same
 from ..types import I32, ChannelQuant, Shape, Tensor, known, product
@@ -19,7 +19,7 @@ from .axes import Perm, alike, factors, ranked, sizes_of
 from .elements import elementwise
 from .layout_rules import FOLDS, numbers, permutation, slots
 from .linear import reshaped
-from .rewrite import Result, Rewriter, Rules
+from .rewrite import Refusal, Result, Rewriter, Rules
 
 SINKS = Rules("sinks")
 TIDY = Rules("tidy")
@@ -100,8 +100,12 @@ def channel_shuffle(g: Rewriter, node: Node) -> Result:
             or not alike((*split[:axis], *split[axis + 2:]), (*x.shape[:axis], *x.shape[axis + 1:])) \
             or not known(split[axis]):
         return None
-    y = g(shape.CHANNEL_SHUFFLE, x, groups=split[axis], axis=axis)
-    return g.legal(y)
+    n, groups = x.shape[axis], split[axis]
+    if g.target.level >= shape.CHANNEL_SHUFFLE.types.get(x.type, g.target.level + 1):
+        return g(shape.CHANNEL_SHUFFLE, x, groups=groups, axis=axis)
+    if not known(n) or not g.target.ex or x.type not in ex.GATHER_EX.types:
+        return Refusal("there is neither CHANNEL_SHUFFLE nor GATHER")
+    return g(gather.GATHER, x, axis=axis, indices=g.build.const(np.arange(n).reshape(groups, -1).T.ravel(), I32))
 
 
 def between(g: Rewriter, node: Node) -> tuple[Value, Shape, Perm] | None:
