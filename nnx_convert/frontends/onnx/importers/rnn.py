@@ -50,8 +50,9 @@ class Sequence:
 
     @property
     def plain(self) -> bool:
-        """Whether all steps of all sequences are run, and nothing is clipped."""
-        return self.lengths is None and not self.clip
+        """Whether all steps of all sequences are run, nothing is clipped, and all ranks are known."""
+        shaped = all(v is None or v.tensor.dims is not None for v in (self.x, self.w, self.r, self.h))
+        return self.lengths is None and not self.clip and shaped
 
     @property
     def named(self) -> dict[str, Any]:
@@ -68,8 +69,9 @@ def sequence(g: Op, gates: int, x: Value, w: Value, r: Value, b: Value | None, l
     """An operator's inputs and attributes put together; raises `FormatError`."""
     if direction not in DIRECTIONS or layout not in (0, 1):
         raise FormatError(f"direction is {direction!r}, layout {layout}")
-    if {g.rank(x), g.rank(w), g.rank(r)} != {3}:
-        raise FormatError(f"x, w and r have rank {g.rank(x)}, {g.rank(w)} and {g.rank(r)}, not 3")
+    ranks = [3 if v is None or v.tensor.dims is None else g.rank(v) for v in (x, w, r, h)]
+    if set(ranks) != {3}:
+        raise FormatError(f"x, w, r and h have the ranks {ranks}, not 3")
     count = 2 if direction == "bidirectional" else 1
     names = named(acts or DEFAULTS[gates] * count, len(DEFAULTS[gates]) * count)
     if layout:
@@ -177,34 +179,45 @@ def LSTM(g: Op, x: Value, w: Value, r: Value, b: Value | None = None, lengths: V
     s = sequence(g, 3, x, w, r, b, lengths, h, activations, activation_alpha, activation_beta, clip, direction, layout)
     if layout and c is not None:
         c = g(shape.TRANSPOSE, c, [1, 0, 2])
-    ways = None if input_forget else [lstm(g, s, c, p, d) for d in range(s.count)]
-    if ways is None or None in ways:
+    found = None if input_forget else lstm(g, s, c, p)
+    if found is None:
         found = g.add(rnn_nd.LSTM_SEQUENCE, **s.named, c=c, p=p, alpha=g.const(np.array(s.alpha, np.float32)),
                       beta=g.const(np.array(s.beta, np.float32)), coupled=bool(input_forget))
-        return results(g, found, layout)
-    return results(g, stacked(g, s, [way for way in ways if way is not None]), layout)
+    return results(g, found, layout)
 
 
-def lstm(g: Op, s: Sequence, c: Value | None, p: Value | None, d: int) -> Values | None:
-    """One direction by NNAPI's; None where that means something else."""
-    acts = s.acts[3 * d:3 * d + 3]
-    if not s.plain or s.x.type not in (F32, F16) or acts[0] != "Sigmoid" or acts[1] != acts[2] or acts[1] not in CODES \
-            or not known(s.units):
+def lstm(g: Op, s: Sequence, c: Value | None, p: Value | None) -> Values | None:
+    """The outputs by NNAPI's; None where that means something else."""
+    acts = s.acts[:3]
+    if not s.plain or c is not None and c.tensor.dims is None or s.x.type not in (F32, F16) or not known(s.units):
         return None
-    held = [state(g, s, v, d) for v in (s.h, c)]
+    if acts[0] != "Sigmoid" or acts[1] != acts[2] or acts[1] not in CODES or s.acts != acts * s.count:
+        return None
+    held = [state(g, s, v, d) for d in range(s.count) for v in (s.h, c)]
     if None in held:
         return None
+    cells = [cell(g, s, p, d) for d in range(s.count)]
+    none = rnn.Norm(*[None] * 4)
+    named: dict[str, Any] = {"act": CODES[acts[1]], "cell_clip": 0.0, "proj_clip": 0.0, "time_major": True}
+    if s.count == 2:
+        fw, bw, *ends = g.add(
+            rnn.BIDIRECTIONAL_SEQUENCE_LSTM, s.x, *cells, *held, None, rnn.Aux(*[None] * 4), rnn.Aux(*[None] * 4),
+            merge=False, fw_norm=none, bw_norm=none, outs=(None,) * 6, **named)
+        return stacked(g, s, [(fw, *ends[:2]), (bw, *ends[2:])])
+    back = s.direction == "reverse"
+    out, *last = g.add(rnn.UNIDIRECTIONAL_SEQUENCE_LSTM, reversed_(g, s.x) if back else s.x, *cells, *held, norm=none,
+                       outs=(None,) * 3, **named)
+    return stacked(g, s, [(reversed_(g, out) if back else out, *last)])
+
+
+def cell(g: Op, s: Sequence, p: Value | None, d: int) -> rnn.Cell:
+    """The weights of one direction."""
     gates = (("i", 0), ("o", 1), ("f", 2), ("c", 3))
     parts: dict[str, Any] = {f"{kind}{name}": gate(g, s, v, d, at) for kind, v in (("w", s.w), ("r", s.r))
                              for name, at in gates}
     parts |= {f"b{name}": biases(g, s, d, at, 4) for name, at in gates}
     parts |= {f"p{name}": None if p is None else gate(g, s, p, d, at) for name, at in gates[:3]}
-    cell = rnn.Cell(**parts, wp=None, bp=None)
-    back = s.direction == "reverse" or d == 1
-    out, *last = g.add(rnn.UNIDIRECTIONAL_SEQUENCE_LSTM, reversed_(g, s.x) if back else s.x, cell, *held,
-                       act=CODES[acts[1]], cell_clip=0.0, proj_clip=0.0, time_major=True, norm=rnn.Norm(*[None] * 4),
-                       outs=(None, None, None))
-    return (reversed_(g, out) if back else out, *last)
+    return rnn.Cell(**parts, wp=None, bp=None)
 
 
 @imports("GRU", until=6, arithmetic=True)
@@ -258,9 +271,11 @@ def RNN(g: Op, x: Value, w: Value, r: Value, b: Value | None = None, lengths: Va
 
 def network(g: Op, s: Sequence, d: int) -> Values | None:
     """One direction by SEQUENCE_RNN, which becomes NNAPI's; None where that means something else."""
+    if not s.plain or s.x.type not in (F32, F16) or s.acts[d] not in ("Relu", "Tanh") or not known(s.units) \
+            or not known(s.x.shape[0]):
+        return None
     held = state(g, s, s.h, d)
-    if not s.plain or s.x.type not in (F32, F16) or s.acts[d] not in ("Relu", "Tanh") or held is None \
-            or not known(s.units) or not known(s.x.shape[0]):
+    if held is None:
         return None
     return g.add(recurrent.SEQUENCE_RNN, s.x, gate(g, s, s.w, d, 0), gate(g, s, s.r, d, 0), biases(g, s, d, 0, 1),
                  held, act=CODES[s.acts[d]], time_major=True, asymmetric=False,

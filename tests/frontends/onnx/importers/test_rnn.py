@@ -117,7 +117,8 @@ def test_step_by_step(given: Node, way: str) -> None:
 
 
 #: A case of constant weights, and what it becomes by name: operations, or the host's one.
-BECOMES = [(case("LSTM", direction="bidirectional"), "UNIDIRECTIONAL_SEQUENCE_LSTM", 2),
+BECOMES = [(case("LSTM", direction="bidirectional"), "BIDIRECTIONAL_SEQUENCE_LSTM", 1),
+           (case("LSTM", direction="reverse"), "UNIDIRECTIONAL_SEQUENCE_LSTM", 1),
            (case("LSTM", lengths=LENGTHS), "LSTM_SEQUENCE", 1), (case("RNN", activations=["Relu"]),
                                                                "UNIDIRECTIONAL_SEQUENCE_RNN", 1),
            (case("RNN"), "TANH", TIME), (case("GRU"), "TANH", TIME), (case("GRU", clip=0.4), "GRU_SEQUENCE", 1)]
@@ -133,7 +134,7 @@ def test_what_it_becomes(given: Node, op: str, count: int) -> None:
 WRONG: list[tuple[Node, str]] = [
     (n("LSTM", X, *(v for v in CASES[4].inputs[1:3]), direction="sideways", want=[X]), "direction is 'sideways'"),
     (n("LSTM", X, *(v for v in CASES[4].inputs[1:3]), activations=["Tanh"], want=[X]), "activations are ['Tanh']"),
-    (n("GRU", X[0], *(v for v in CASES[2].inputs[1:3]), want=[X]), "x, w and r have rank 2, 3 and 3"),
+    (n("GRU", X[0], *(v for v in CASES[2].inputs[1:3]), want=[X]), "x, w, r and h have the ranks [2, 3, 3, 3], not 3"),
     (n("GRU", X, *(v for v in CASES[4].inputs[1:3]), want=[X]), "r is [directions, 3 * units, units]")]
 
 
