@@ -424,7 +424,8 @@ def inputs_of_few_axes(graph: Graph, target: Target, trace: list[Event]) -> Grap
     build, became = Build(graph.name), dict[Value, Value]()
     ports = graph.rim.inputs
     for v, port in zip(graph.inputs, ports, strict=False):
-        if port.state or not wide(v) or not any(spared(n, target) for n in graph.nodes if v in n.inputs):
+        fixed = wide(v) and all(map(known, v.shape))          # the rim brings arrays to sizes that are known
+        if port.state or not fixed or not any(spared(n, target) for n in graph.nodes if v in n.inputs):
             continue
         dims = (product(v.shape),) if v.type == I32 else (product(v.shape[:-3]), *v.shape[-3:])
         entry = Value(v.name, replace(v.tensor, dims=dims))
