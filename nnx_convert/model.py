@@ -143,6 +143,9 @@ def default_rim(operands: tuple[Operand, ...], inputs: tuple[int, ...], outputs:
 
 
 def _port(name: str, o: Operand) -> Port:
+    """The port of an operand; of what a list holds nothing is known, and most hold float32."""
     t = o.tensor()
+    if t.type is Type.TENSOR_LIST:
+        return Port(name, "sequence(float32)", None)
     shape = None if t.dims is None else tuple(n if known(n) else None for n in t.dims)
     return Port(name, t.type.dtype.name, shape, t.quant)

@@ -309,6 +309,9 @@ def _fit(model: Model) -> None:
         _need(len(ports) == len(operands), "there is not a port for each input and output")
         for port, i in zip(ports, operands, strict=True):
             _need(_agree(port, model.operands[i]), f"the shape of port {port.name!r:.60} is not its operand's")
+            listed = "(" in port.dtype, port.dtype == "object"
+            own = tuple(model.operands[i].type is t for t in (OperandCode.TENSOR_LIST, OperandCode.TENSOR_STRING))
+            _need(listed == own, f"port {port.name!r:.60} holds {port.dtype:.60}, its operand does not")
 
 
 def _agree(port: Port, operand: Operand) -> bool:
