@@ -219,6 +219,18 @@ def strided_as_slice(g: Rewriter, node: Node) -> Result:
     return g.legal(g(shape.SLICE, a["x"], begin, node.outputs[0].shape))
 
 
+@LEGALIZE.on(shape.SLICE)
+def slice_as_strided(g: Rewriter, node: Node) -> Result:
+    """SLICE comes with level 29, STRIDED_SLICE with 28."""
+    x, sizes = node.args["x"], node.outputs[0].tensor.dims
+    if not g.fault(node) or x.type == I32 or not sizes or not all(map(known, sizes)):
+        return None
+    begin = node.args["begin"].tensor.ints()
+    end = tuple(b + n for b, n in zip(begin, sizes, strict=True))
+    return g.legal(g(shape.STRIDED_SLICE, x, begin, end, (1,) * len(end), begin_mask=0, end_mask=0, shrink_mask=0,
+                     out=node.outputs[0].tensor))
+
+
 @LEGALIZE.on(e.HARD_SWISH)
 def hard_swish(g: Rewriter, node: Node) -> Result:
     """x * relu6(x + 3) / 6 below level 30."""
