@@ -1,6 +1,7 @@
 """Activations: functions of one value with numbers of their own."""
 from __future__ import annotations
 
+from ....errors import FormatError
 from ....graph import Value
 from ....ops import elementwise as e, host, host_math
 from ....types import known
@@ -37,6 +38,8 @@ def selu(g: Op, x: Value, *, alpha: float = 1.67326319217681884765625, gamma: fl
 
 @imports(arithmetic=True)
 def Gelu(g: Op, x: Value, *, approximate: str = "none") -> Value:
+    if approximate not in ("none", "tanh"):
+        raise FormatError(f"is approximated by {approximate!r}")
     return same(g, host_math.GELU, x, approximate=approximate == "tanh")
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ....errors import FormatError
 from ....graph import Value
 from ....ops import elementwise as e, functions as f, host, host_math, norm, reduce as r
 from ....schema import OpDef
-from ....types import F64, Shape, known, product
+from ....types import B8, F64, STR, Shape, known, product
 from ..importer import Op
 from ..registry import imports
 
@@ -18,14 +19,14 @@ UNARY: dict[str, OpDef] = {
     "Abs": e.ABS, "Neg": e.NEG, "Exp": e.EXP, "Log": e.LOG, "Sqrt": e.SQRT, "Sin": e.SIN, "Cos": host.COS,
     "Tan": f.TAN, "Asin": f.ASIN, "Acos": f.ACOS, "Atan": f.ATAN, "Sinh": f.SINH, "Cosh": f.COSH, "Asinh": f.ASINH,
     "Acosh": f.ACOSH, "Atanh": f.ATANH, "Tanh": e.TANH, "Sigmoid": e.LOGISTIC, "Floor": e.FLOOR, "Ceil": host.CEIL,
-    "Round": host.ROUND, "Erf": f.ERF, "Not": e.LOGICAL_NOT, "Softplus": f.SOFTPLUS, "Mish": f.MISH,
+    "Round": host.ROUND, "Erf": f.ERF, "Softplus": f.SOFTPLUS, "Mish": f.MISH,
     "HardSwish": e.HARD_SWISH}
-#: Operators of two inputs that broadcast, by the operation that they are, and those with a fused activation.
+#: Operators of two inputs that broadcast, by the operation that they are, and those of truth values.
 BINARY: dict[str, OpDef] = {
-    "And": e.LOGICAL_AND, "Or": e.LOGICAL_OR, "Xor": e.NOT_EQUAL, "Equal": e.EQUAL, "Less": e.LESS,
+    "Equal": e.EQUAL, "Less": e.LESS,
     "LessOrEqual": e.LESS_EQUAL, "Greater": e.GREATER, "GreaterOrEqual": e.GREATER_EQUAL,
     "BitwiseAnd": f.BITWISE_AND, "BitwiseOr": f.BITWISE_OR, "BitwiseXor": host_math.BITWISE_XOR}
-FUSED: dict[str, OpDef] = {"Add": e.ADD, "Sub": e.SUB, "Mul": e.MUL}
+LOGIC: dict[str, OpDef] = {"And": e.LOGICAL_AND, "Or": e.LOGICAL_OR, "Xor": e.NOT_EQUAL}
 #: The operation of a clip between two constants, where there is one.
 CLIPS: dict[tuple[float | None, float | None], OpDef] = {
     (0, None): e.RELU, (0, 6): e.RELU6, (-1, 1): e.RELU1, (0, 1): host.RELU_0_TO_1}
@@ -101,11 +102,18 @@ def binary(name: str, emit: Callable[[Op, Value, Value], Value]) -> None:
     @imports(name, until=6, arithmetic=True)
     def first(g: Op, x: Value, y: Value, *, axis: int | None = None, broadcast: int = 0,
               consumed_inputs: tuple[int, ...] = ()) -> Value:
-        return emit(g, x, lined_up(g, x, y, axis if broadcast else None))
+        return emit(g, *alike(x, lined_up(g, x, y, axis if broadcast else None)))
 
     @imports(name, since=7, arithmetic=True)
     def later(g: Op, x: Value, y: Value) -> Value:
-        return emit(g, x, y)
+        return emit(g, *alike(x, y))
+
+
+def alike(x: Value, y: Value) -> tuple[Value, Value]:
+    """Two values of one type; raises `FormatError` where they are not."""
+    if x.type != y.type:
+        raise FormatError(f"combines {x.type.name} and {y.type.name}")
+    return x, y
 
 
 def plain(op: OpDef) -> Callable[[Op, Value, Value], Value]:
@@ -115,12 +123,42 @@ def plain(op: OpDef) -> Callable[[Op, Value, Value], Value]:
     return emit
 
 
+def logical(op: OpDef) -> Callable[[Op, Value, Value], Value]:
+    """How an operation of two truth values is emitted."""
+    def emit(g: Op, x: Value, y: Value) -> Value:
+        return g.elementwise(op, truth(x), truth(y))
+    return emit
+
+
+def numeric(emit: Callable[[Op, Value, Value], Value]) -> Callable[[Op, Value, Value], Value]:
+    """How an operation of two numbers is emitted."""
+    def checked(g: Op, x: Value, y: Value) -> Value:
+        if x.type in (B8, STR):
+            raise FormatError(f"computes with {x.type.name}")
+        return emit(g, x, y)
+    return checked
+
+
+def truth(x: Value) -> Value:
+    """The value, of truth values; raises `FormatError` where it is of others."""
+    if x.type != B8:
+        raise FormatError(f"takes truth values, not {x.type.name}")
+    return x
+
+
 for _op in UNARY.values():
     unary(_op)
 for _name, _op in BINARY.items():
     binary(_name, plain(_op))
+for _name, _op in LOGIC.items():
+    binary(_name, logical(_op))
 for _name, _emit in {"Add": add, "Sub": sub, "Mul": mul, "Div": div}.items():
-    binary(_name, _emit)
+    binary(_name, numeric(_emit))
+
+
+@imports()
+def Not(g: Op, x: Value) -> Value:
+    return same(g, e.LOGICAL_NOT, truth(x))
 
 
 @imports(arithmetic=True)
@@ -158,6 +196,8 @@ def BitwiseNot(g: Op, x: Value) -> Value:
 
 @imports(arithmetic=True)
 def BitShift(g: Op, x: Value, y: Value, *, direction: str) -> Value:
+    if direction not in ("LEFT", "RIGHT"):
+        raise FormatError(f"shifts in the direction {direction!r}")
     return g.elementwise(f.SHIFT, x, y, left=direction == "LEFT")
 
 
@@ -209,14 +249,14 @@ def folded(name: str, emit: Callable[[Op, Value, Value], Value], mean: bool = Fa
     def importer(g: Op, *xs: Value, consumed_inputs: tuple[int, ...] = ()) -> Value:
         found = xs[0]
         for x in xs[1:]:
-            found = emit(g, found, x)
+            found = emit(g, *alike(found, x))
         return div(g, found, number(g, found, len(xs))) if mean and len(xs) > 1 else found
 
 
-folded("Max", plain(e.MAXIMUM))
-folded("Min", plain(e.MINIMUM))
-folded("Sum", add)
-folded("Mean", add, mean=True)
+folded("Max", numeric(plain(e.MAXIMUM)))
+folded("Min", numeric(plain(e.MINIMUM)))
+folded("Sum", numeric(add))
+folded("Mean", numeric(add), mean=True)
 
 
 # Clips.
@@ -248,7 +288,9 @@ def clipped(g: Op, x: Value, low: Value | None = None, high: Value | None = None
 def flattened(op: OpDef, axis: int, g: Op, x: Value) -> Value:
     """As below version 13: over all axes from `axis` on, as if they were one."""
     shape = g.shape(x)
-    axis %= max(len(shape), 1)
+    if not -len(shape) <= axis < len(shape):
+        raise FormatError(f"has the axis {axis} of a tensor of rank {len(shape)}")
+    axis %= len(shape)
     if all(known(n) and n == 1 for n in shape[axis + 1:]):
         return g(op, x, beta=1.0, axis=axis)
     rows: Shape = (product(shape[:axis]), product(shape[axis:]))

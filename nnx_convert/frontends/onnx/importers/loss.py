@@ -16,6 +16,8 @@ def NegativeLogLikelihoodLoss(g: Op, x: Value, target: Value, weight: Value | No
     """Minus x at each sample's class times the class's weight; 0 for those of the class `ignore_index`."""
     if g.rank(x) < 2 or g.rank(target) != g.rank(x) - 1:
         raise FormatError(f"a class for each of rank {g.rank(x) - 1}, not {g.rank(target)}")
+    if reduction not in ("none", "sum", "mean"):
+        raise FormatError(f"has the reduction {reduction!r}")
     ignored = None
     if ignore_index is not None:
         ignored = g.elementwise(e.EQUAL, target, number(g, target, ignore_index))

@@ -6,7 +6,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from three_ways import WAYS, Node, check, n
+from one_node import converted
+from three_ways import WAYS, Node, built, check, n
+
+from nnx_convert.errors import FormatError
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(3)
@@ -111,3 +114,22 @@ def test_slopes_that_fit_the_channels_alone_are_of_these(way: str) -> None:
 def test_as_the_reference(node: Node, way: str) -> None:
     kinds = {v.dtype for v in node.inputs if v is not None}
     check(node, way, 3e-3 if np.dtype(np.float16) in kinds else 1e-5)
+
+
+#: What a file may say and not mean, and the words it is refused with.
+REFUSED: list[tuple[Node, str]] = [
+    (n("Not", X, want=[X]), "takes truth values"), (n("And", X, X, want=[X]), "takes truth values"),
+    (n("Add", X, X.astype(float), want=[X]), "combines TENSOR_FLOAT32 and TENSOR_FLOAT64"),
+    (n("Max", X, BITS, want=[X]), "combines"), (n("Sub", BITS, BITS, want=[BITS]), "computes with TENSOR_BOOL8"),
+    (n("BitShift", small(np.uint8), small(np.uint8), direction="UP", want=[X]), "the direction 'UP'"),
+    (n("BitShift", small(np.uint8), small(np.uint8), want=[X]), "lacks the attribute 'direction'"),
+    (n("Softmax", X, axis=3, want=[X]), "axis"), (n("Softmax", X, axis=-4, opset=11, want=[X]), "the axis -4"),
+    (n("Gelu", X, approximate="sinh", want=[X]), "approximated by 'sinh'"),
+    (n("Add", X, X[:, :2], want=[X]), "broadcast"), (n("Elu", X, beta=1.0, want=[X]), "no attribute 'beta'"),
+    (n("Div", X, want=[X]), "is left out"), (n("Abs", X, X, want=[X]), "has 2 inputs")]
+
+
+@pytest.mark.parametrize(("node", "why"), REFUSED, ids=[f"{c.op} {w}" for c, w in REFUSED])
+def test_what_is_refused(node: Node, why: str) -> None:
+    with pytest.raises(FormatError, match=why):
+        converted(built(node, "fed")[0])
