@@ -20,7 +20,7 @@ from ..graph import Build, Evaluate, Graph, Node, Value
 from ..ops import conv, convert, elementwise as e, gather, grids, host, image, indexing, linear, reduce as r, shape
 from ..target import Target
 from ..types import (
-    BYTES, F32, I2, I4, I16, I32, Q16A, QPC, U2, U4, Array, ChannelQuant, Quant, Tensor, known)
+    BYTES, F16, F32, I2, I4, I16, I32, Q16A, QPC, U2, U4, Array, ChannelQuant, Quant, Tensor, known)
 from .rewrite import Event, Pass, Result, Rewriter, Rules, prune
 
 QDQ = Rules("qdq")
@@ -88,12 +88,13 @@ def onto_a_grid(g: Rewriter, node: Node) -> Result:
 @QDQ.on(grids.DEQUANTIZE_LINEAR)
 def off_a_grid(g: Rewriter, node: Node) -> Result:
     x, out, grid = node.args["x"], node.outputs[0].tensor, grid_of(node)
-    if x.type not in BYTES or out.type != F32:
+    if x.type not in BYTES or out.type not in (F32, F16):
         return None
     if grid is not None:
-        return g(convert.DEQUANTIZE, g(grids.RELABEL, x, out=Tensor(x.type, x.tensor.dims, grid)), to=F32, out=out)
+        y = g(convert.DEQUANTIZE, g(grids.RELABEL, x, out=Tensor(x.type, x.tensor.dims, grid)), to=F32)
+        return y if out.type == F32 else g(convert.CAST, y, to=F16)
     weights = per_channel(node)
-    return None if weights is None else g(convert.DEQUANTIZE, weights, to=F32, out=out)
+    return None if weights is None or out.type != F32 else g(convert.DEQUANTIZE, weights, to=F32, out=out)
 
 
 def per_channel(node: Node) -> Value | None:
@@ -129,10 +130,11 @@ def counted(g: Rewriter, node: Node) -> Value | None:
     """The codes of QUANTIZE_LINEAR as floats, rounded by adding and subtracting; None where NNAPI cannot do that."""
     x, zero, type_ = node.args["x"], node.args["zero"], node.outputs[0].type
     scale = beside(g, node, "scale")
-    if x.type != F32 or type_ not in SPANS or scale is None or scale.type != F32:
+    if x.type not in (F32, F16) or type_ not in SPANS or scale is None or scale.type != x.type:
         return None
     (low, high), far = SPANS[type_], FAR[type_]
-    steps = bounded(g, g(e.DIV, x, scale, act=0), -far, far)
+    steps = g(e.DIV, x, scale, act=0)
+    steps = bounded(g, steps if x.type == F32 else g(convert.CAST, steps, to=F32), -far, far)
     whole = g(e.SUB, g(e.ADD, steps, like(g, x, MAGIC), act=0), like(g, x, MAGIC), act=0)
     if zero is not None and number(zero) != 0:
         offset = beside(g, node, "zero")

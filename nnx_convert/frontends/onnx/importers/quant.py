@@ -43,6 +43,8 @@ def QuantizeLinear(g: Op, x: Value, scale: Value, zero: Value | None = None, *, 
 def DequantizeLinear(g: Op, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1, block_size: int = 0,
                      output_dtype: int = 0) -> Value:
     """Constants stay codes: what reads them may compute with these."""
+    if zero is not None and zero.type != x.type:
+        raise FormatError(f"has codes of {x.type.name} and a zero point of {zero.type.name}")
     to = type_of(output_dtype) if output_dtype else scale.type
     return ranked(g, g(grids.DEQUANTIZE_LINEAR, x, scale, zero, axis=axis, block=block_size, to=to), x)
 
