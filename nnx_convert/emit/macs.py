@@ -41,7 +41,9 @@ def product_of_matrices(args: Args, out: Tensor) -> int:
 
 def product_of_parts(args: Args, out: Tensor) -> int:
     """x @ w.T, over axes that are apart."""
-    return out.size * (args["w"].size // max(args["b"].size, 1))
+    w, b = args["w"], args["b"]
+    each: int = w.size // max(b.size, 1)
+    return out.size * each
 
 
 COUNTS: dict[str, Count] = {op.name: count for ops, count in (

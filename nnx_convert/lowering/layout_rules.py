@@ -289,7 +289,7 @@ def sequence(node: Node, p: Perm, _: Sequence[Perm]) -> Plan | None:
 def transposed(node: Node, p: Perm, _: Sequence[Perm]) -> Plan | None:
     """The same bytes under other names."""
     perm = permutation(node)
-    return perm and Plan({X: p}, (compose(inverse(perm), p),), named=True)
+    return None if perm is None else Plan({X: p}, (compose(inverse(perm), p),), named=True)
 
 
 def permutation(node: Node) -> Perm | None:
@@ -303,7 +303,7 @@ def reshaped(node: Node, p: Perm, _: Sequence[Perm]) -> Plan | None:
     if not isinstance(shape, Value):
         return None
     out = carried(node.args["x"].shape, node.outputs[0].shape, p)
-    return out and Plan({X: p}, (out,), {"shape": Picked(out)})
+    return None if out is None else Plan({X: p}, (out,), {"shape": Picked(out)})
 
 
 ALONG = ("CONCATENATION", "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "LOCAL_RESPONSE_NORMALIZATION", "SPLIT",

@@ -1,4 +1,4 @@
-"""Small networks of the shapes that people deploy: a transpose for each image that comes in or goes out, and no more."""
+"""Small networks of the kinds that are deployed: a transpose for each image that comes in or goes out, no more."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
