@@ -198,17 +198,16 @@ class _Cell:
     limit: float
 
     def over(self, x: Array, counts: Array, h: Array, c: Array, backward: bool) -> tuple[Array, Array, Array]:
-        """All outputs and the last states; a row that has ended keeps its state, and its outputs are zero."""
-        steps = product(x.reshape(-1, x.shape[2]), self.w, self.ws).reshape(*x.shape[:2], -1)
-        y = np.zeros((*x.shape[:2], h.shape[1]), f32)
-        rows = np.arange(x.shape[1])
-        for t in range(int(counts.max(initial=0))):
-            at = counts - 1 - t if backward else np.full_like(counts, t)
-            now = t < counts
-            new_h, new_c = self.step(steps[at, rows], h, c)
-            h, c = np.where(now[:, None], new_h, h), np.where(now[:, None], new_c, c)
-            y[at[now], rows[now]] = h[now]
-        return y, h, c
+        """All outputs and the last states; a row that has ended gives zeros, and these count where h is quantised."""
+        y, most = np.zeros((*x.shape[:2], h.shape[1]), f32), int(counts.max(initial=0))
+        steps = product(x[:most].reshape(-1, x.shape[2]), self.w, self.ws).reshape(most, x.shape[1], -1)
+        rows, last_h, last_c = np.arange(x.shape[1]), h.copy(), c.copy()
+        for t in range(most):
+            at, now = counts - 1 - t if backward else np.full_like(counts, t), t < counts
+            h, c = self.step(steps[at, rows], h, c)
+            h[~now] = 0
+            y[at[now], rows[now]], last_h[now], last_c[now] = h[now], h[now], c[now]
+        return y, last_h, last_c
 
     def step(self, given: Array, h: Array, c: Array) -> tuple[Array, Array]:
         """The next states, of the products of x."""
