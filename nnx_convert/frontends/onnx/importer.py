@@ -19,6 +19,7 @@ from ...types import Shape, Tensor, Type, Undecided, known
 from ..sensible import sensible
 from . import functions, symbolic
 from .attributes import attributes_of
+from .constraints import agree
 from .constants import dense, typed
 from .folding import folded
 from .reader import read
@@ -264,6 +265,8 @@ def _node(scope: Scope, node: Any) -> None:
     domain = "" if node.domain == "ai.onnx" else node.domain
     g = Op(scope, domain, node.op_type, tuple(node.output), scope.versions.get(domain, 0))
     given = [scope.find(n) for n in node.input]
+    if functions.local(g, node) is None:
+        agree(domain, g.name, g.opset, given)
     since = len(scope.build.nodes)
     found = applied(g, given, attributes_of(scope, node), node)
     named = _named(g, since, found)
