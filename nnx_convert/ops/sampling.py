@@ -8,7 +8,7 @@ import numpy as np
 from ..kinds import Bool, Bools, Float, Int, Ints1, Natural, Positive, T, rank
 from ..schema import Rule, host
 from ..signature import Kind
-from ..types import B8, I64, UNKNOWN, Shape, Tensor, given, known, maybe
+from ..types import B8, I64, Q8, UNKNOWN, Shape, Tensor, given, known, maybe
 from .host import ALL, AnyT
 
 #: Codes of INTERPOLATE: between cells, of grids, of roundings, of what becomes of the aspect ratio.
@@ -98,3 +98,10 @@ def DROPOUT(x: T, ratio: AnyT, training: Bools, seed: Int, seeded: Bool) -> tupl
 def AFFINE_GRID(theta: T, size: Ints1, align: Bool) -> T:
     """The places of the cells of an image, the last axis first, times the matrices theta."""
     return theta.free((theta.shape[0], *size.ints()[2:], theta.shape[1]))
+
+
+@host(60606, {Q8: 27}, Rule("stream is the bytes of a file", lambda stream: stream.rank == 1),
+      Rule("format is 0 RGB, 1 BGR or 2 grey", lambda format: format in (0, 1, 2)))
+def DECODE_IMAGE(stream: T, format: Int) -> T:
+    """The pixels [height, width, channels] of an image file: PNG, BMP, PNM, TIFF, JPEG."""
+    return stream.like((UNKNOWN, UNKNOWN, 1 if known(format) and format == 2 else 3))

@@ -8,6 +8,7 @@ import numpy as np
 from ...errors import RunError
 from ...ops import sampling as s
 from ...types import Array, Shape, Tensor
+from ..images import grey, pixels
 from ..interpolation import Axis, Way
 from ..kernel import Compute, Run, Site, ints, kernel, sized
 from ..places import Along, corners, cubic, nearest, reflected, weighted
@@ -194,4 +195,15 @@ def AFFINE_GRID(site: Site, theta: Tensor, size: Tensor, align: bool) -> Run:
     def run(out: Array, theta: Array, _size: Array) -> None:
         made = np.matmul(rows, theta.astype(rows.dtype, copy=False).swapaxes(1, 2))
         np.copyto(out, made.reshape(out.shape), casting="unsafe")
+    return run
+
+
+@sized(s.DECODE_IMAGE)
+def DECODE_IMAGE(site: Site, stream: Tensor, format: int) -> Compute:
+    def run(stream: Array) -> list[Array]:
+        found = pixels(stream.tobytes())
+        if format == 2:
+            return [grey(found)]
+        whole = np.broadcast_to(found, (*found.shape[:2], 3))
+        return [np.ascontiguousarray(whole[..., ::-1] if format == 1 else whole)]
     return run

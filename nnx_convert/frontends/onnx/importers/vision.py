@@ -1,8 +1,6 @@
 """Reading images at places, regions and boxes; images in files."""
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ....errors import FormatError
@@ -84,5 +82,8 @@ def NonMaxSuppression(g: Op, boxes: Value, scores: Value, most: Value | None = N
 
 
 @imports()
-def ImageDecoder(g: Op, stream: Value, *, pixel_format: str = "RGB") -> Any:
-    g.unsupported("decodes an image file", "decode it before the model and feed the pixels")
+def ImageDecoder(g: Op, stream: Value, *, pixel_format: str = "RGB") -> Value:
+    formats = ("RGB", "BGR", "Grayscale")
+    if pixel_format not in formats:
+        raise FormatError(f"pixel_format is {pixel_format!r}")
+    return g(s.DECODE_IMAGE, stream, format=formats.index(pixel_format))

@@ -86,7 +86,7 @@ WRONG: list[tuple[Node, str]] = [
     (n("RoiAlign", IMAGE, ROIS, OF, mode="least", want=[IMAGE]), "mode is 'least'"),
     (n("RoiAlign", IMAGE, ROIS[:, :3], OF, want=[IMAGE]), "rois are [n, 4]"),
     (n("NonMaxSuppression", BOXES, SCORES[:, :, :4], want=[OF]), "boxes are [n, boxes, 4]"),
-    (n("ImageDecoder", np.zeros(9, np.uint8), want=[np.zeros((1, 1, 3), np.uint8)]), "decodes an image file")]
+    (n("ImageDecoder", np.zeros(9, np.uint8), pixel_format="CMYK", want=[OF]), "pixel_format is 'CMYK'")]
 
 
 @pytest.mark.parametrize(("case", "said"), WRONG, ids=[w for _, w in WRONG])
@@ -94,6 +94,14 @@ def test_what_does_not_fit_is_refused(case: Node, said: str) -> None:
     with pytest.raises(NnxError) as found:
         nnx_convert.convert(built(case, "fixed")[0].SerializeToString())
     assert said in str(found.value)
+
+
+def test_a_picture_in_a_file() -> None:
+    colours = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
+    data = np.frombuffer(b"P6 4 2 255 " + colours.tobytes(), np.uint8)
+    wanted = {"RGB": colours, "BGR": colours[..., ::-1], "Grayscale": colours[..., 1:2]}
+    for name, want in wanted.items():
+        check(n("ImageDecoder", data, pixel_format=name, want=[want]), "fed")
 
 
 def test_regions_of_images_that_are_not_there_fail_the_run() -> None:
