@@ -79,7 +79,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
     """The NumPy type of a name; ml_dtypes, which has the narrow ones, is imported where one of them is asked for."""
     import numpy as np
     if name not in NARROW_DTYPES:
-        return np.dtype(name)
+        return np.dtype("object" if name == "str" else name)
     import ml_dtypes
     found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
     return found

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from .codes import NARROW_DTYPES
 
-#: The NumPy types of arrays that users give and get; `object` is texts, as `bytes` objects.
+#: The NumPy types of arrays that users give and get; `object` is texts as `bytes` objects, `str` texts as strings.
 DTYPES = NARROW_DTYPES | {
     "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
-    "float16", "float32", "float64", "complex64", "complex128", "object"}
+    "float16", "float32", "float64", "complex64", "complex128", "object", "str"}
 #: The kinds of lists and how many parts each is made of: Python's list, None or a value, dict.
 KINDS = {"sequence": 1, "optional": 1, "map": 2}
 #: How deep lists may be nested.

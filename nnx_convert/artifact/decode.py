@@ -251,7 +251,7 @@ class _File:
 
     def initial(self, fields: Fields, dtype: str, sizes: tuple[int | None, ...] | None) -> np.ndarray[Any, Any]:
         """What a state starts with."""
-        _need(dtype != "object" and dtype in DTYPES, "texts and lists are no state")
+        _need(dtype not in ("object", "str") and dtype in DTYPES, "texts and lists are no state")
         whole, data = dtype_of(dtype), self.data(_fields(fields["initial"]))
         shape = [_whole(n) for n in sizes or ()]
         _need(sizes is not None and math.prod(shape) * whole.itemsize == len(data),
@@ -309,7 +309,7 @@ def _fit(model: Model) -> None:
         _need(len(ports) == len(operands), "there is not a port for each input and output")
         for port, i in zip(ports, operands, strict=True):
             _need(_agree(port, model.operands[i]), f"the shape of port {port.name!r:.60} is not its operand's")
-            listed = "(" in port.dtype, port.dtype == "object"
+            listed = "(" in port.dtype, port.dtype in ("object", "str")
             own = tuple(model.operands[i].type is t for t in (OperandCode.TENSOR_LIST, OperandCode.TENSOR_STRING))
             _need(listed == own, f"port {port.name!r:.60} holds {port.dtype:.60}, its operand does not")
 

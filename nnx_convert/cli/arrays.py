@@ -142,7 +142,8 @@ def begins_as(kind: str, file: BinaryIO, path: str) -> None:
 def stored(array: Array) -> Array:
     """The array as NumPy's files take it: texts as `S`, what NumPy has no type for as so many bytes, `V`."""
     if array.dtype.kind == "O":
-        return array.astype(np.bytes_)
+        strings = all(isinstance(t, str) for t in array.reshape(-1).tolist())
+        return array.astype(np.str_ if strings and array.size else np.bytes_)
     return array.view(f"V{array.dtype.itemsize}") if array.dtype.name in NARROW_DTYPES else array
 
 

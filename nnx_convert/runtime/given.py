@@ -22,14 +22,26 @@ def entered(holds: Contents | str, value: Any) -> Array | str:
 
 
 def left(holds: Contents | str, array: Any) -> Any:
-    """A list inside as Python's: a list, None or a value, a dict; an array as it is."""
+    """A list inside as Python's: a list, None or a value, a dict; an array as it is, of texts as strings if so said."""
     if isinstance(holds, str):
-        return array
+        return strings(array) if holds == "str" else array
     if holds.kind == "sequence":
         return [left(holds.of[0], item) for item in array]
     if holds.kind == "optional":
         return left(holds.of[0], array[0]) if len(array) else None
-    return dict(array[0])
+    keys, values = (holds.of[i] for i in (0, 1))
+    return {said(k) if keys == "str" else k: left(values, v) for k, v in array[0].items()}
+
+
+def strings(array: Any) -> Any:
+    """Texts as Python's strings; what is no UTF-8 is kept by surrogates."""
+    found = objects([said(t) for t in np.asarray(array, object).reshape(-1).tolist()])
+    return found.reshape(np.shape(array))
+
+
+def said(text: bytes) -> str:
+    """The characters of a text."""
+    return text.decode(errors="surrogateescape")
 
 
 def objects(items: Sequence[Any]) -> Array:

@@ -146,7 +146,7 @@ def _outward(array: Array, port: Port) -> Any:
         array = array.reshape(())
     want = dtype_of(port.dtype)
     if array.dtype == want:
-        return array
+        return left(holds, array)
     if (array.dtype.name, port.dtype) == ("uint8", "int8"):
         return (array ^ np.uint8(0x80)).view(np.int8)
     return array.astype(want)

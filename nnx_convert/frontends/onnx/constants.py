@@ -30,7 +30,7 @@ def type_of(element: int) -> Type:
 
 def dtype_of(kind: Type) -> str:
     """The NumPy type a user meets, by name."""
-    return "object" if kind in t.OBJECTS else kind.dtype.name
+    return "str" if kind in t.OBJECTS else kind.dtype.name
 
 
 def dense(session: Session, data: np.ndarray, kind: Type | None = None) -> Value:

@@ -1,0 +1,125 @@
+"""Texts, as objects of bytes."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from ...errors import RunError
+from ...ops import text as t
+from ...types import Array, Tensor
+from .. import automaton
+from ..kernel import Compute, Run, Site, kernel, sized
+
+
+def each(change: Callable[[bytes], object], x: Array) -> list[object]:
+    """Something of each text, in order."""
+    return [change(v) for v in x.reshape(-1).tolist()]
+
+
+def shaped(values: Sequence[object], shape: tuple[int, ...]) -> Array:
+    """An array of objects."""
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found.reshape(shape)
+
+
+def said(value: bytes) -> str:
+    """A text's characters; what is no UTF-8 is kept by surrogates."""
+    return value.decode(errors="surrogateescape")
+
+
+@kernel(t.TEXT_JOIN)
+def TEXT_JOIN(site: Site, x: Tensor, y: Tensor) -> Run:
+    def run(out: Array, x: Array, y: Array) -> None:
+        np.add(x, y, out=out)
+    return run
+
+
+@sized(t.TEXT_SPLIT)
+def TEXT_SPLIT(site: Site, x: Tensor, separator: Tensor, most: int) -> Compute:
+    def run(x: Array, separator: Array) -> Sequence[Array]:
+        by = separator.item() or None
+        found = [v.split(by, most) for v in x.reshape(-1).tolist()]
+        wide = max(map(len, found), default=0)
+        filled = [part for row in found for part in (*row, *[b""] * (wide - len(row)))]
+        return [shaped(filled, (*x.shape, wide)), np.array([len(row) for row in found], np.int64).reshape(x.shape)]
+    return run
+
+
+@sized(t.TEXT_NORMALIZE)
+def TEXT_NORMALIZE(site: Site, x: Tensor, stopwords: Tensor | None, change: int, sensitive: bool) -> Compute:
+    """Where case does not count, words are compared in the case that they get, in lower case where that is theirs."""
+    cases: tuple[Callable[[str], str], ...] = (str, str.lower, str.upper)
+    compared = cases[t.KEEP if sensitive else change or t.LOWER]
+
+    def run(x: Array, stopwords: Array | None) -> Sequence[Array]:
+        stops = set() if stopwords is None else {compared(said(v)) for v in stopwords.reshape(-1).tolist()}
+        kept = [w for w in map(said, x.reshape(-1).tolist()) if compared(w) not in stops]
+        found = [cases[change](w).encode(errors="surrogateescape") for w in kept] or [b""]
+        return [shaped(found, (*(1,) * (x.ndim - 1), len(found)))]
+    return run
+
+
+@kernel(t.TEXT_MATCH)
+def TEXT_MATCH(site: Site, x: Tensor, pattern: Tensor) -> Run:
+    compiled = lru_cache(maxsize=8)(automaton.compiled)
+
+    def run(out: Array, x: Array, pattern: Array) -> None:
+        try:
+            matcher = compiled(said(pattern.item()))
+        except ValueError as error:
+            raise RunError(f"the pattern is none of RE2: {error}") from error
+        out[...] = np.array([matcher.matches(said(v)) for v in x.reshape(-1).tolist()], bool).reshape(out.shape)
+    return run
+
+
+@kernel(t.TERMS)
+def TERMS(site: Site, x: Tensor, pool: Tensor, starts: Tensor, columns: Tensor, weights: Tensor | None, least: int,
+          most: int, skips: int, mode: int, size: int) -> Run:
+    """A tree of the pool's n-grams, walked by all windows of the rows at once."""
+    def run(out: Array, x: Array, pool: Array, starts: Array, columns: Array, weights: Array | None) -> None:
+        words, ids = np.unique(pool, return_inverse=True)
+        rows = x.reshape(-1, x.shape[-1])
+        at = np.searchsorted(words, rows)
+        tokens = np.where(np.append(words, words[:1])[at] == rows, at, -1) if words.size else np.full(rows.shape, -1)
+        counts = np.zeros((len(rows), size))
+        bounds, first = [*starts.tolist(), pool.size], 0
+        for n, (low, high) in enumerate(pairwise(bounds), 1):
+            grams = ids[low:high].reshape(-1, n)
+            if least <= n <= most and len(grams):
+                for step in range(1, (skips if n > 1 else 0) + 2):
+                    tally(counts, tokens, grams, columns[first:first + len(grams)], step, len(words))
+            first += len(grams)
+        scale = np.ones(size) if weights is None else by_column(weights, columns, size)
+        found = (counts, (counts > 0) * scale, counts * scale)[mode]
+        out[...] = found.reshape(out.shape)
+    return run
+
+
+def by_column(weights: Array, columns: Array, size: int) -> Array:
+    """The weights of n-grams where their columns are."""
+    found = np.ones(size)
+    found[columns] = weights
+    return found
+
+
+def tally(counts: Array, tokens: Array, grams: Array, columns: Array, step: int, words: int) -> None:
+    """Add how often each n-gram occurs in each row, its elements `step` apart."""
+    n = grams.shape[1]
+    wide = tokens.shape[1] - (n - 1) * step
+    if wide < 1:
+        return
+    branch, state = np.zeros(len(grams), np.int64), np.zeros((len(tokens), wide), np.int64)
+    for i in range(n):
+        token = tokens[:, i * step:i * step + wide]
+        edges, branch = np.unique(branch * words + grams[:, i], return_inverse=True)
+        wanted = np.where((state < 0) | (token < 0), -1, state * words + token)
+        at = np.minimum(np.searchsorted(edges, wanted), len(edges) - 1)
+        state = np.where(edges[at] == wanted, at, -1)
+    places = np.full(len(edges), -1)
+    places[branch] = columns
+    row, column = np.nonzero(state >= 0)
+    np.add.at(counts, (row, places[state[row, column]]), 1)
