@@ -42,7 +42,6 @@ def looked(g: Rewriter, node: Node) -> Result:
     answers = tabulated(g, node, chain, source)
     if answers is None:
         return None
-    g.why = "looked up, being of bytes"
     return g.legal(looked_up(g, source, g.build.const(answers, out.type, out)))
 
 

@@ -25,6 +25,10 @@ from .rewrite import Event, Pass, Result, Rewriter, Rules, prune
 
 QDQ = Rules("qdq")
 MADE = {o.name for o in (grids.QUANTIZE_LINEAR, grids.DEQUANTIZE_LINEAR, grids.QUANTIZE_EVEN, grids.RELABEL)}
+#: The rule that makes one operation of a group.
+GROUPS = "fuse"
+#: So many reasons are spelt out.
+MOST_REASONS = 3
 #: The grid of codes that are plain integers.
 PLAIN = Quant(1.0, 0)
 BITS = {I4: (-8, 7), U4: (0, 15), I2: (-2, 1), U2: (0, 3)}
@@ -55,9 +59,26 @@ def fusing(evaluate: Evaluate) -> Pass:
     def fused(graph: Graph, target: Target, trace: list[Event]) -> Graph:
         if MADE.isdisjoint(n.op.name for n in graph.nodes):
             return graph
+        since = len(trace)
         graph = prune(rules(graph, target, trace), target, trace)
+        trace += summary(trace[since:])
         return prune(relabelled(graph), target, trace) if graph.rim.outputs else graph
     return fused
+
+
+def summary(trace: list[Event]) -> list[Event]:
+    """How many groups are on codes and why others are not, in a line each."""
+    groups = [ev for ev in trace if ev.rule == GROUPS]
+    done, kept = [ev for ev in groups if ev.did], [ev for ev in groups if not ev.did]
+    found = []
+    if done:
+        why = f"{len(done)} groups are one operation on codes each, rounded as NNAPI does; --qdq floats rounds as ONNX"
+        found.append(replace(done[0], why=why))
+    if kept:
+        reasons = list(dict.fromkeys(ev.why for ev in kept))
+        more = f"; and {len(reasons) - MOST_REASONS} more reasons" if len(reasons) > MOST_REASONS else ""
+        found.append(replace(kept[0], did=True, why="; ".join(reasons[:MOST_REASONS]) + more))
+    return found
 
 
 # One scale and one zero point: a grid.

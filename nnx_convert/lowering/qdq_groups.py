@@ -15,6 +15,7 @@ from ..schema import OpDef
 from ..types import (
     BYTES, F32, I32, Q8, Q8S, QPC, Array, ChannelQuant, Quant, Shape, Tensor, Type, known, product)
 from .fuse import CODES, TAKERS
+from .grids import FUNCTIONS, uniform
 from .qdq import QDQ, number
 from .retype import SIGNED_FROM
 from .rewrite import Refusal, Result, Rewriter
@@ -54,10 +55,9 @@ def fuse(g: Rewriter, node: Node) -> Result:
     try:
         y = grouped(g, made, act, out)
     except Unfit as why:
-        return Refusal(f"{made.op.name} stays on floats: {why}")
+        return None if of_a_byte(g, made) else Refusal(f"{made.op.name} stays on floats: {why}")
     for n in reversed(moves):
         y = g(n.op, out=Tensor(out.type, n.outputs[0].tensor.dims, out.quant), **n.args | {"x": y})
-    g.why = f"{made.op.name} on codes"
     return y
 
 
@@ -65,6 +65,12 @@ def dequantised(g: Rewriter, v: Value) -> bool:
     """Whether a float was codes."""
     made = g.producer(v)
     return made is not None and made.op in (convert.DEQUANTIZE, grids.DEQUANTIZE_LINEAR)
+
+
+def of_a_byte(g: Rewriter, made: Node) -> bool:
+    """Whether the answers will be looked up: a function of one byte."""
+    sources = {v for v in made.inputs if not (v.tensor.data is not None and uniform(v.array))}
+    return made.op.name in FUNCTIONS and len(sources) == 1 and dequantised(g, *sources)
 
 
 def same(a: Tensor, b: Tensor) -> bool:
