@@ -7,16 +7,18 @@ import numpy as np
 
 from ....errors import FormatError
 from ....graph import Value
-from ....ops import convert, elementwise as e, ex, folds, gather, host, host_arrays, indexing, reduce as r, shape as s
+from ....ops import (
+    convert, cutting, elementwise as e, ex, folds, gather, host, host_arrays, indexing, reduce as r, shape as s)
 from ....types import F32, I32, I64, Shape, Tensor, known
 from ..importer import Op
 from ..registry import imports
-from .axes import axis_of, dropped, extent, lengths, ranked
+from .axes import axis_of, dropped, extent, lengths, put, ranked
 
 INT32 = np.iinfo(np.int32)
 #: Operations whose second output, or only one, are indices; and those that move elements, INT64 to INT32 as well.
 RANKINGS = {host.TOPK_FIRST.name, host_arrays.TOPK.name}
-SEARCHES = RANKINGS | {r.ARGMAX.name, r.ARGMIN.name, folds.ARGMAX_LAST.name, folds.ARGMIN_LAST.name}
+SEARCHES = RANKINGS | {o.name for o in (
+    r.ARGMAX, r.ARGMIN, folds.ARGMAX_LAST, folds.ARGMIN_LAST, host.NON_ZERO, host_arrays.SHAPE)}
 MOVES = {o.name for o in (convert.CAST, s.RESHAPE, s.TRANSPOSE, s.EXPAND_DIMS, s.SQUEEZE, s.SLICE, s.STRIDED_SLICE,
                           s.TILE, host.BROADCAST_TO, gather.GATHER)} | {host.host_twin(convert.CAST).name}
 #: ONNX's names of what a written element becomes.
@@ -56,6 +58,8 @@ def natural(g: Op, x: Value) -> bool:
             continue
         if node.op.name in SEARCHES:
             return node.op.name not in RANKINGS or x is node.outputs[1]
+        if node.op is cutting.COUNT:
+            return all(v.constant and v.array.item() >= 0 for v in (node.args["start"], node.args["delta"]))
         if node.op.name not in MOVES or not isinstance(node.args["x"], Value):
             return False
         x = node.args["x"]
@@ -75,10 +79,20 @@ def _wrapped(g: Op, x: Value, size: int) -> Value:
 @imports()
 def Gather(g: Op, x: Value, indices: Value, *, axis: int = 0) -> Value:
     """A scalar index drops the axis."""
-    at = axis_of(axis, g.rank(x))
-    where = sized_index(g, x, indices, at)
-    y = g(gather.GATHER, x, axis=at, indices=where)
+    at, data = axis_of(axis, g.rank(x)), indices.tensor.data
+    if not known(x.shape[at]) and data is not None and data.shape == (1,) and data.item() < 0:
+        y = counted_back(g, x, at, data.item())
+    else:
+        y = g(gather.GATHER, x, axis=at, indices=sized_index(g, x, indices, at))
     return y if g.rank(indices) else dropped(g, y, [at])
+
+
+def counted_back(g: Op, x: Value, axis: int, at: int) -> Value:
+    """The element at a negative index along an axis whose size is open: a slice counts from its end."""
+    along = [i == axis for i in range(len(x.shape))]
+    return g(s.STRIDED_SLICE, x, [at * a for a in along], [(at + 1) * a for a in along], [1] * len(along),
+             begin_mask=0, end_mask=sum(1 << i for i, a in enumerate(along) if not a or at == -1), shrink_mask=0,
+             out=Tensor(x.type, put(x.shape, {axis: 1}), x.tensor.quant))
 
 
 def sized_index(g: Op, x: Value, indices: Value, axis: int) -> Value:

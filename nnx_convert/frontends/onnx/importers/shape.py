@@ -10,7 +10,7 @@ from ....errors import FormatError
 from ....graph import Value
 from ....ops import cutting, elementwise as e, gather, host, host_arrays, image, indexing, reduce as r, shape as s
 from ....ops.sparse import LARGEST
-from ....symbols import quotient
+from ....symbols import quotient, same
 from ....types import F32, F64, I32, I64, UNKNOWN, Shape, Tensor, Undecided, known, product
 from .. import sparse
 from ..constants import GRIDDED, type_of
@@ -49,7 +49,8 @@ def reshaped(g: Op, x: Value, wanted: Sequence[int], copies: bool = True, shape:
         raise FormatError(f"is a reshape to {list(wanted)}")
     for i in left:
         sizes[i] = rest(own, [n for j, n in enumerate(sizes) if j != i])
-    if open_(sizes) < 2 or shape is None:
+    others = [n for n in sizes if not known(n) and not any(same(n, m) for m in own)]
+    if len(others) < 2 or shape is None:
         return g.reshape(x, tuple(sizes))
     return _computed(g, x, shape, tuple(sizes), copies and any(known(n) and n == 0 for n in wanted))
 
