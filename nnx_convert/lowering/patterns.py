@@ -9,26 +9,29 @@ import math
 from collections.abc import Sequence
 
 from ..graph import Graph, Node, Value
-from ..ops import elementwise as e, functions as f, host, host_math, norm
+from ..ops import elementwise as e, functions as f, host, host_math, norm, reduce as r, shape
+from ..ops.linear import LINEAR
 from ..target import Target
 from ..types import F16, F32, known
 from .axes import alike
-from .rewrite import Event, Result, Rewriter, Rules
+from .rewrite import Event, Result, Rewriter, Rules, prune
 
 PATTERNS = Rules("patterns")
 #: How far a constant in a file may be from the number it stands for: what float32 and short decimals lose.
 NEAR = 1e-6
 #: How many factors a product is taken apart into.
 MOST_FACTORS = 8
+#: Operations whose result is as many times larger as their first operand is.
+CARRIERS = (shape.RESHAPE, shape.TRANSPOSE, shape.EXPAND_DIMS, shape.SQUEEZE, host.MATMUL)
 #: A product as a number and other factors, a sum as a number and the rest.
 Product = tuple[float, tuple[Value, ...]]
 
 
 def patterns(graph: Graph, target: Target, trace: list[Event]) -> Graph:
-    """The pass; a TFLite file says what it means with operators of its own."""
+    """The pass, and what it replaces is gone; a TFLite file says what it means with operators of its own."""
     if graph.rim.source is not None and graph.rim.source.format == "TFLite":
         return graph
-    return PATTERNS(graph, target, trace)
+    return prune(PATTERNS(graph, target, trace), target, trace)
 
 
 def number(v: Value) -> float | None:
@@ -184,6 +187,37 @@ def mish(g: Rewriter, x: Value, value: float, v: Value) -> Value | None:
     return g(f.MISH, x) if value == 1 and soft is not None and soft.args["x"] is x else None
 
 
+@PATTERNS.on(e.MUL, e.DIV)
+def factor_of_a_layer(g: Rewriter, node: Node) -> Result:
+    """A number times what a layer gives, reshaped, turned and multiplied since, as in attention: the layer's factor."""
+    if not floats(node.outputs[0]) or parts(node) is None:
+        return None
+    value, found = factors(g, node)
+    if len(found) != 1 or not math.isfinite(value) or not value or not alike(found[0].shape, node.outputs[0].shape):
+        return None
+    way = way_to_layer(g, found[0])
+    if not way:
+        return None
+    x = way[-1].args["x"]
+    made = g(e.MUL, x, g.build.full((1,) * len(x.shape), value, x.tensor), act=0)
+    for step in reversed(way):
+        made = g(step.op, out=step.outputs[0].tensor, **step.args | {"x": made})
+    return made
+
+
+def way_to_layer(g: Rewriter, v: Value) -> list[Node]:
+    """The nodes between a value and the layer that it comes from, last first; none where it comes from elsewhere."""
+    found = list[Node]()
+    node = inner(g, v)
+    while node is not None and node.op in CARRIERS:
+        found.append(node)
+        node = inner(g, node.args["x"])
+    if node is not None and node.op is e.ADD:            # the layer's bias, which is not its own yet
+        sides = node.args["x"], node.args["y"]
+        node = next((inner(g, a) for a, b in (sides, sides[::-1]) if b.constant), None)
+    return found if node is not None and node.op is LINEAR else []
+
+
 @PATTERNS.on(e.LOG)
 def softplus(g: Rewriter, node: Node) -> Result:
     """log(1 + exp(x)), which overflows where SOFTPLUS does not."""
@@ -205,7 +239,19 @@ def inverse_root(g: Rewriter, node: Node) -> Result:
         return g(e.RSQRT, inside) if alike(inside.shape, node.outputs[0].shape) else None
     if not (known(inside.shape[-1]) and inside.shape[-1] == 1):
         return None
+    g.why = said(g, x, inside)
     return g(e.MUL, x, g(e.RSQRT, inside), act=0)
+
+
+def said(g: Rewriter, x: Value, inside: Value) -> str:
+    """What a division by the root of a mean of squares is, where it is such."""
+    sums = [a for v in (inside,) if (n := g.producer(v)) and n.op is e.ADD for a in (n.args["x"], n.args["y"])]
+    means = [n for a in sums if (n := g.producer(a)) and n.op is r.MEAN]
+    squares = [n for m in means if (n := g.producer(m.args["x"])) and n.op in (e.MUL, host.SQUARE)]
+    if not any(n.args["x"] is x and n.args.get("y", x) is x for n in squares):
+        return ""
+    before = g.producer(x)
+    return "a layer norm" if before is not None and before.op is e.SUB else "a root mean square norm"
 
 
 @PATTERNS.on(norm.SOFTMAX)

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from test_rules import as_it_is, run
 
+from nnx_convert.convert import evaluate
 from nnx_convert.graph import Build, Graph, Value
 from nnx_convert.lowering.patterns import patterns
-from nnx_convert.lowering.rewrite import Event, prune
-from nnx_convert.ops import elementwise as e, functions as f, host, norm, reduce as r
+from nnx_convert.lowering.pipeline import lower
+from nnx_convert.lowering.rewrite import Event
+from nnx_convert.ops import elementwise as e, functions as f, host, norm, reduce as r, shape
+from nnx_convert.ops.linear import LINEAR
 from nnx_convert.target import Target
 from nnx_convert.types import F32, Port, Rim, Source, Tensor
 
@@ -49,9 +52,8 @@ def made(spelt: Spelt, source: str = "ONNX", twice: bool = False) -> Graph:
 
 
 def passed(graph: Graph) -> Graph:
-    """The graph after the pass, less what nothing reads."""
-    trace: list[Event] = []
-    return prune(patterns(graph, Target(), trace), Target(), trace)
+    """The graph after the pass."""
+    return patterns(graph, Target(), [])
 
 
 def names(graph: Graph) -> list[str]:
@@ -93,6 +95,46 @@ OTHERWISE: dict[str, Spelt] = {
     "a wider root": lambda g, x: g.div(x, g.sqrt(g.add(g.square(x), 1))),
     "log of two": lambda g, x: g.log(g.add(g.exp(x), 2)),
     "negative softmax": lambda g, x: g.build(norm.SOFTMAX, g.mul(x, -1), beta=1.0, axis=2)}
+
+
+def layer(g: Spell, x: Value) -> Value:
+    """x through five units, the bias added afterwards."""
+    w = g.build.const(np.arange(25).reshape(5, 5) / 25, F32)
+    return g.add(g.build(LINEAR, x, w, g.build.const(np.zeros(5), F32)), g.build.const([[[1, 2, 3, 4, 5]]], F32))
+
+
+def scores(g: Spell, x: Value) -> Value:
+    """What attention does before it scales."""
+    q, k = (g.build(shape.TRANSPOSE, g.build(shape.RESHAPE, layer(g, x), (2, 3, 1, 5)), [0, 2, 1, 3]) for _ in "qk")
+    return g.build(host.MATMUL, q, k, adj_x=False, adj_y=True)
+
+
+#: A number times what comes of a layer; the operations that are left of it.
+SCALED: dict[str, Spelt] = {
+    "scores": lambda g, x: g.div(scores(g, x), 4), "queries": lambda g, x: g.mul(0.5, g.build(
+        shape.TRANSPOSE, layer(g, x), [1, 0, 2]))}
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_a_factor_of_attention_is_its_layers(name: str) -> None:
+    graph = made(SCALED[name])
+    legal, _ = lower(graph, Target(), evaluate)
+    assert not {"MUL", "DIV", "ADD"} & {n.op.name for n in legal.nodes}
+    x = np.random.default_rng(0).normal(0, 2, SHAPE).astype(np.float32)
+    np.testing.assert_allclose(run(legal, [x])[0], run(as_it_is(graph), [x])[0], rtol=1e-5, atol=1e-5)
+
+
+def test_norms_are_named_in_the_trace() -> None:
+    trace: list[Event] = []
+    centred = lambda g, x: g.build(e.SUB, x, g.build(r.MEAN, x, [2], keep=1), act=0)  # noqa: E731
+    for first, name in ((centred, "a layer norm"), (lambda g, x: x, "a root mean square norm")):
+        trace.clear()
+
+        def norm_(g: Spell, x: Value, first: Any = first) -> Value:
+            d = first(g, x)
+            return g.div(d, g.sqrt(g.add(g.build(r.MEAN, g.square(d), [2], keep=1), 1e-5)))
+        patterns(made(norm_), Target(), trace)
+        assert [ev.why for ev in trace if ev.did] == [name]
 
 
 @pytest.mark.parametrize("name", SPELT)
