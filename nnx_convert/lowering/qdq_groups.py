@@ -41,12 +41,19 @@ class Unfit(Exception):
 
 
 @QDQ.on(grids.QUANTIZE_EVEN)
+def unchanged(g: Rewriter, node: Node) -> Result:
+    """Codes that were dequantised and are quantised on the same grid."""
+    before = g.producer(node.args["x"])
+    if before is None or before.op is not convert.DEQUANTIZE:
+        return None
+    codes_: Value = before.args["x"]
+    return codes_ if same(codes_.tensor, node.outputs[0].tensor) else None
+
+
+@QDQ.on(grids.QUANTIZE_EVEN)
 def fuse(g: Rewriter, node: Node) -> Result:
-    """The operation before, on codes; or the codes themselves, dequantised and quantised on one grid."""
+    """The operation before, on codes."""
     x, out = node.args["x"], node.outputs[0].tensor
-    before = g.producer(x)
-    if before is not None and before.op is convert.DEQUANTIZE and same(before.args["x"].tensor, out):
-        return before.args["x"]              # type: ignore[no-any-return]
     if g.target.qdq == "floats":
         return None
     made, act, moves = under(g, x)
