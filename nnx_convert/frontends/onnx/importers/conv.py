@@ -33,6 +33,12 @@ def filters(g: Op, x: Value, w: Value, kernel_shape: Shape | None) -> Shape:
     return kernel
 
 
+def divided(w: Value, group: int, what: str) -> None:
+    """Raise `FormatError` where the first axis of filters cannot be cut into groups."""
+    if group < 1 or known(w.shape[0]) and (w.shape[0] % group or group > max(w.shape[0], 1)):
+        raise FormatError(f"{w.shape[0]} {what} in {group} groups")
+
+
 def bias(g: Op, x: Value, b: Value | None, units: int) -> Value:
     """The bias, or zeros."""
     return g.const(np.zeros(units, x.type.dtype), x.type) if b is None else b
@@ -53,8 +59,7 @@ def Conv(g: Op, x: Value, w: Value, b: Value | None = None, *, auto_pad: str = "
          dilations: tuple[int, ...] | None = None, group: int = 1, kernel_shape: tuple[int, ...] | None = None,
          pads: tuple[int, ...] | None = None, strides: tuple[int, ...] | None = None) -> Value:
     s = sliding(g, x, filters(g, x, w, kernel_shape), strides, dilations, pads, auto_pad)
-    if group < 1 or known(w.shape[0]) and w.shape[0] % group:
-        raise FormatError(f"{w.shape[0]} filters in {group} groups")
+    divided(w, group, "filters")
     if not native(x, s, w) or s.dilations.count(1) < len(s.kernel) and 1 < group > MOST_GROUPS and w.shape[1] != 1:
         return g(conv_nd.CONV_ND, x, w, b, groups=group, **s.nd)
     return as_before(g, plane(g, as_plane(g, x), flat(g, w), bias(g, x, b, w.shape[0]), s.plane, group), x)
@@ -88,8 +93,7 @@ def ConvTranspose(g: Op, x: Value, w: Value, b: Value | None = None, *, auto_pad
     s = sliding(g, x, kernel, strides, dilations, pads, "NOTSET" if auto_pad == "NOTSET" else "VALID")
     more = sized("output_padding", output_padding, len(kernel), 0)
     s = spread(g, x, s, more, output_shape, auto_pad, bool(pads))
-    if group < 1 or known(w.shape[0]) and w.shape[0] % group:
-        raise FormatError(f"{w.shape[0]} channels in {group} groups")
+    divided(w, group, "channels")
     laid = denser(g, w, s, group) if native(x, s.ended((0,) * len(kernel)), w) and known(w.shape[1]) else None
     if laid is None:
         return g(conv_nd.TRANSPOSE_CONV_ND, x, w, b, groups=group, **s.nd)
