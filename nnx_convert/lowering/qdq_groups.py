@@ -306,7 +306,7 @@ def averaged(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
     if window is None:
         return equal(g, made, out)
     (rows, columns), channels = window["size"], x.shape[1 if window["nchw"] else 3]
-    if not known(channels) or rows * columns * channels > LARGEST_FILTER:
+    if not known(channels) or not 0 < rows * columns * channels <= LARGEST_FILTER:
         raise Unfit("its output has another grid than its input")
     ones = np.full((1, rows, columns, channels), STEPS[x.type], x.type.dtype)
     grid = Quant(1 / (STEPS[x.type] * rows * columns))

@@ -200,8 +200,8 @@ def MatMulInteger16(g: Op, a: Value, b: Value) -> Any:
 # Weights in blocks of few bits.
 def unpacked(packed: Array, bits: int) -> Array:
     """The elements of bytes, the lower bits first, along the last axis."""
-    if bits not in BITS:
-        raise FormatError(f"has weights of {bits} bits")
+    if bits not in BITS or packed.dtype != np.uint8:
+        raise FormatError(f"has weights of {bits} bits in {packed.dtype}")
     parts = [packed >> np.uint8(shift) & np.uint8((1 << bits) - 1) for shift in range(0, 8, bits)]
     return np.stack(parts, -1).reshape(*packed.shape[:-1], -1)
 
