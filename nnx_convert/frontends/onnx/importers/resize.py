@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import FormatError
-from ....graph import Value
+from ....graph import LARGEST_MADE, Value
 from ....ops import gather, image, sampling as s, shape
 from ....ops.linear import LINEAR
 from ....schema import OpDef
@@ -141,6 +141,8 @@ def resized(g: Op, x: Value, roi: Value | None, scales: Value | None, sizes: Val
     changed = [a for a in changed if not a.kept]
     if not changed:
         return x
+    if any(a.known and a.size * (1 if grid.mode == s.NEAREST else a.out) + a.out > LARGEST_MADE for a in changed):
+        return anyhow(g, x, roi, scales, sizes, axes, grid, changed)
     made = by_nnapi(g, x, changed, grid)
     if made is None and all(a.known for a in changed) and (grid.mode == s.NEAREST or x.type in (F32, F16)):
         made = x
