@@ -172,6 +172,7 @@ def folding(reduction: str) -> int:
 
 
 def scattered(g: Op, x: Value, indices: Value, updates: Value, axis: int, reduction: str) -> Value:
+    """x with updates at the elements that GATHER_ELEMENTS would pick."""
     return g(indexing.SCATTER_ELEMENTS, x, indices, updates, axis=axis_of(axis, g.rank(x)), fold=folding(reduction))
 
 

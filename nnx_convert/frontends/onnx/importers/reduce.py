@@ -70,34 +70,36 @@ Emit = Callable[[Op, Value, Over], Value]
 REDUCED: dict[str, Emit] = {}
 
 
-def reduction(fn: Emit) -> Emit:
+def reduction() -> Callable[[Emit], Emit]:
     """Register what a reduction emits, under the name of the function."""
-    REDUCED[fn.__name__] = fn
-    return fn
+    def named(fn: Emit) -> Emit:
+        REDUCED[fn.__name__] = fn
+        return fn
+    return named
 
 
-@reduction
+@reduction()
 def ReduceSum(g: Op, x: Value, o: Over) -> Value:
     return o.done(g, o.fold(g, r.REDUCE_SUM, x))
 
 
-@reduction
+@reduction()
 def ReduceMean(g: Op, x: Value, o: Over) -> Value:
     """Integers round toward zero."""
     return o.done(g, o.fold(g, r.MEAN, x))
 
 
-@reduction
+@reduction()
 def ReduceProd(g: Op, x: Value, o: Over) -> Value:
     return o.done(g, o.fold(g, r.REDUCE_PROD, x))
 
 
-@reduction
+@reduction()
 def ReduceMax(g: Op, x: Value, o: Over) -> Value:
     return extreme(g, x, o, r.REDUCE_ANY if x.type == B8 else r.REDUCE_MAX)
 
 
-@reduction
+@reduction()
 def ReduceMin(g: Op, x: Value, o: Over) -> Value:
     return extreme(g, x, o, r.REDUCE_ALL if x.type == B8 else r.REDUCE_MIN)
 
@@ -109,22 +111,22 @@ def extreme(g: Op, x: Value, o: Over, op: OpDef) -> Value:
     return o.done(g, o.fold(g, op, x))
 
 
-@reduction
+@reduction()
 def ReduceL1(g: Op, x: Value, o: Over) -> Value:
     return o.done(g, o.fold(g, r.REDUCE_SUM, g.elementwise(e.ABS, x)))
 
 
-@reduction
+@reduction()
 def ReduceSumSquare(g: Op, x: Value, o: Over) -> Value:
     return o.done(g, o.fold(g, r.REDUCE_SUM, g.elementwise(host.SQUARE, x)))
 
 
-@reduction
+@reduction()
 def ReduceL2(g: Op, x: Value, o: Over) -> Value:
     return o.done(g, real(g, e.SQRT, o.fold(g, r.REDUCE_SUM, g.elementwise(host.SQUARE, x))))
 
 
-@reduction
+@reduction()
 def ReduceLogSum(g: Op, x: Value, o: Over) -> Value:
     return o.done(g, real(g, e.LOG, o.fold(g, r.REDUCE_SUM, x)))
 
@@ -134,7 +136,7 @@ def real(g: Op, op: OpDef, x: Value) -> Value:
     return g.elementwise(op, x) if x.type in FLOATS else g.cast(g.elementwise(op, g.cast(x, F64)), x.type)
 
 
-@reduction
+@reduction()
 def ReduceLogSumExp(g: Op, x: Value, o: Over) -> Value:
     """Less the largest, so that nothing overflows; an infinite one is not taken off."""
     if x.type not in FLOATS:
