@@ -158,7 +158,9 @@ class Port:
     None stands for a size that only the caller knows, and for a shape of which not even the rank is known.
     A `state` is written by one run and read by the next: an input and an output of the same name. It starts with
     the elements `initial`, as the user sees them; None is real zero. `range` is the least and the greatest real
-    value the file says to expect, `norm` the means and the deviations its metadata normalise an image with.
+    value the file says to expect, `norm` the means and the deviations its metadata normalise an image with. `sizes`
+    are the names of its sizes, "" where one has none, or nothing at all: one name is one size of all inputs, of an
+    output it may be a formula of these.
     """
 
     name: str
@@ -169,6 +171,7 @@ class Port:
     initial: np.ndarray | None = field(default=None, compare=False, repr=False)
     range: tuple[float, float] | None = None
     norm: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    sizes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -247,7 +247,9 @@ class _File:
         initial = self.initial(fields, dtype, sizes) if "initial" in fields else None
         span = _pair(fields["range"], _real) if "range" in fields else None
         norm = _pair(fields["norm"], lambda v: tuple(_items(v, _real))) if "norm" in fields else None
-        return Port(_text(_get(fields, "name")), dtype, sizes, quant, state, initial, span, norm)
+        names = tuple(_items(fields.get("sizes", []), _text))
+        _need(not names or len(names) == len(sizes or ()), "as many names of sizes as there are")
+        return Port(_text(_get(fields, "name")), dtype, sizes, quant, state, initial, span, norm, names)
 
     def initial(self, fields: Fields, dtype: str, sizes: tuple[int | None, ...] | None) -> np.ndarray[Any, Any]:
         """What a state starts with."""

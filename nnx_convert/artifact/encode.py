@@ -124,7 +124,8 @@ def port_fields(p: Port, pool: Pool) -> Fields:
     more: Fields = {"state": True} if p.state else {}
     if p.initial is not None:
         more["initial"] = pool.value(p.initial, exact=True)
-    more |= {k: v for k, v in (("range", p.range), ("norm", p.norm)) if v is not None}
+    more |= {k: v for k, v in (("range", p.range), ("norm", p.norm), ("sizes", p.sizes or None))
+             if v is not None}
     return {"name": p.name, "dtype": p.dtype, "shape": p.shape, **quant_fields(p.quant, pool), **more}
 
 

@@ -32,6 +32,7 @@ class PortFacts:
     state: bool
     range: tuple[float, float] | None = None
     normalization: dict[str, Any] | None = None
+    sizes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def facts(model: Model, *, source: str, format: str, source_bytes: int, seconds:
 def port(p: Port) -> PortFacts:
     """An input or output."""
     norm = None if p.norm is None else {"mean": list(p.norm[0]), "std": list(p.norm[1])}
-    return PortFacts(p.name, p.dtype, p.shape, quantization(p.quant), p.state, p.range, norm)
+    return PortFacts(p.name, p.dtype, p.shape, quantization(p.quant), p.state, p.range, norm, p.sizes)
 
 
 def quantization(quant: Quant | ChannelQuant | None) -> dict[str, Any] | None:

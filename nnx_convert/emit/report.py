@@ -92,7 +92,9 @@ def ports(facts: Facts) -> Iterator[Line]:
 
 def shaped(p: PortFacts) -> str:
     """Type and shape of a port."""
-    shape = "..." if p.shape is None else ",".join("?" if n is None else str(n) for n in p.shape)
+    names = p.sizes or ("",) * len(p.shape or ())
+    shape = "..." if p.shape is None else ",".join(
+        name or "?" if n is None else str(n) for n, name in zip(p.shape, names, strict=True))
     return f"{p.dtype} [{shape}]"
 
 

@@ -67,10 +67,30 @@ def chosen(ports: Sequence[Port], shapes: Mapping[str, Shape]) -> list[Shape]:
         if p.name in shapes and not takes(p, shapes[p.name]):
             raise UsageError(f"input {p.name!r} cannot have the shape {list(shapes[p.name])}",
                              hint=f"the model has {shown(p)}; other sizes are given when its source is converted")
-    found = {p.name: shapes.get(p.name, p.shape) for p in ports}
+    named = sizes_by_name(ports, [shapes.get(p.name) for p in ports])
+    found = {p.name: shapes.get(p.name, completed_by(p, named)) for p in ports}
     if open_ := [n for n, s in found.items() if s is None or None in s]:
         raise InputError(f"the sizes of {', '.join(open_)} are open", hint="give shapes")
     return [tuple(n or 0 for n in s or ()) for s in found.values()]
+
+
+def sizes_by_name(ports: Sequence[Port], shapes: Sequence[Sequence[int] | None]) -> dict[str, int]:
+    """What the shapes of inputs say of the sizes that have names; raises `InputError` where they say two things."""
+    said: dict[str, tuple[int, str]] = {}
+    for port, shape in zip(ports, shapes, strict=True):
+        for name, n in zip(port.sizes, shape or (), strict=False):
+            before, where = said.setdefault(name, (n, port.name))
+            if name and before != n:
+                raise InputError(f"{name} is {before} in {where!r} and {n} in {port.name!r}",
+                                 hint="one name is one size: the model was lowered for that")
+    return {name: n for name, (n, _) in said.items() if name}
+
+
+def completed_by(port: Port, sizes: Mapping[str, int]) -> tuple[int | None, ...] | None:
+    """A port's own shape, with sizes by their names."""
+    if port.shape is None or not port.sizes:
+        return port.shape
+    return tuple(sizes.get(name) if n is None else n for n, name in zip(port.shape, port.sizes, strict=True))
 
 
 def takes(port: Port, shape: Sequence[int]) -> bool:
@@ -80,8 +100,10 @@ def takes(port: Port, shape: Sequence[int]) -> bool:
 
 
 def shown(port: Port) -> str:
-    """The port's shape in words, a question mark for a size that is open."""
-    return "[" + ",".join("?" if n is None else str(n) for n in port.shape or ()) + "]"
+    """The port's shape in words, its name or a question mark for a size that is open."""
+    names = port.sizes or ("",) * len(port.shape or ())
+    return "[" + ",".join(name or "?" if n is None else str(n)
+                          for n, name in zip(port.shape or (), names, strict=True)) + "]"
 
 
 def enter(model: Model, given: Sequence[Any]) -> list[Array | None]:
@@ -89,18 +111,22 @@ def enter(model: Model, given: Sequence[Any]) -> list[Array | None]:
     ports = model.rim.inputs
     faults: list[str] = []
     arrays: list[Array | None] = []
+    shapes: list[Shape | None] = []
     for port, index, value in zip(ports, model.inputs, given, strict=True):
         operand = model.operands[index]
         if value is None and not optional(port):
             arrays.append(None)
+            shapes.append(None)
             continue
         found = fitted(port, value)
         if isinstance(found, str):
             faults.append(found)
         else:
             arrays.append(_inward(found, port, operand))
+            shapes.append(found.shape)
     if faults:
         raise InputError("; ".join(faults))
+    sizes_by_name(ports, shapes)
     return arrays
 
 

@@ -29,7 +29,7 @@ def declared_input(session: Session, port: Any) -> Value:
         raise FormatError(f"input {port.name!r} has no type")
     dims = wanted(session, port.name, dims)
     if dims is not None:
-        dims = tuple(n if known(n) or n is not UNKNOWN else symbol(f"{port.name}.{i}") for i, n in enumerate(dims))
+        dims = tuple(n if known(n) or n is not UNKNOWN else own(port.name, i) for i, n in enumerate(dims))
     quant = PLAIN if kind in GRIDDED else None
     value = Value(port.name, Tensor(kind, (1,) if dims == () else dims, quant))
     if dims == ():
@@ -107,4 +107,16 @@ def _port(session: Session, v: Value, name: str, kind: Any) -> Port:
         return Port(name, str(holds(kind if kind.WhichOneof("value") else session.kinds[v])), None)
     dims = () if v in session.scalars else v.tensor.dims
     shape = None if dims is None else tuple(n if known(n) else None for n in dims)
-    return Port(name, dtype_of(v.type), shape)
+    return Port(name, dtype_of(v.type), shape, sizes=named(name, dims or ()))
+
+
+def named(port: str, dims: Shape) -> tuple[str, ...]:
+    """The names of a port's sizes; nothing where none has one but the place it stands at."""
+    names = tuple("" if known(n) or n is UNKNOWN or str(n) == str(own(port, i)) else name_of(n) or str(n)
+                  for i, n in enumerate(dims))
+    return names if any(names) else ()
+
+
+def own(port: str, axis: int) -> int:
+    """The size of an axis of an input for which the file has no name."""
+    return symbol(f"{port}.{axis}")

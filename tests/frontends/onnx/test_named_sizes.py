@@ -7,6 +7,8 @@ from onnx import TensorProto, helper
 
 import nnx_convert
 from nnx_convert.convert import evaluate
+from nnx_convert.emit.facts import port
+from nnx_convert.emit.report import shaped
 from nnx_convert.frontends.onnx.importer import load
 from nnx_convert.types import Shape
 
@@ -54,3 +56,25 @@ def test_a_declared_name_that_does_not_hold_is_let_be() -> None:
     node = helper.make_node("Concat", ["x", "x"], ["y"], axis=0)
     made = model([node], [("x", F, ("batch",))], [("y", F, ("batch",))])
     assert run(made, np.ones(3, np.float32))[0].shape == (6,)
+
+
+def test_ports_show_names_and_what_is_computed_of_them() -> None:
+    node = helper.make_node("Concat", ["x", "x"], ["y"], axis=0)
+    found = nnx_convert.convert(model([node], [("x", F, ("batch", 3, None))], [("y", F, None)]).SerializeToString())
+    again = nnx_convert.Model.__reduce__(found)[0](*nnx_convert.Model.__reduce__(found)[1])
+    for ports in (found.rim, again.rim):
+        assert ports.inputs[0].shape == (None, 3, None) and ports.inputs[0].sizes == ("batch", "", "")
+        assert ports.outputs[0].sizes == ("2*batch", "", "x.2")
+    assert [shaped(port(p)) for p in (*found.rim.inputs, *found.rim.outputs)] == [
+        "float32 [batch,3,?]", "float32 [2*batch,3,x.2]"]
+
+
+def test_one_name_is_one_size_in_a_run() -> None:
+    compiled = nnx_convert.compile(two_inputs(("batch", 3), ("batch", 3)))
+    assert compiled.run([np.ones((2, 3), np.float32)] * 2)[0].shape == (2, 3)
+    with pytest.raises(nnx_convert.InputError, match="batch is 2 in 'x' and 1 in 'y'"):
+        compiled.run([np.ones((2, 3), np.float32), np.ones((1, 3), np.float32)])
+    program = compiled.prepare({"y": (4, 3)})
+    assert program is not None and program.program.inputs[0] is not None
+    with pytest.raises(nnx_convert.InputError, match="are open"):
+        compiled.prepare()
