@@ -69,7 +69,7 @@ def UNSQUEEZE(x: T, axes: AnyT) -> T:
     shape = (UNKNOWN,) * int(rank_)
     with suppress(Undecided):
         new, rest = {a % rank_ for a in axes.ints()}, iter(x.shape)
-        shape = tuple(1 if i in new else next(rest) for i in range(rank_))
+        shape = tuple(1 if i in new else next(rest, UNKNOWN) for i in range(rank_))
     return x.like(shape)
 
 
