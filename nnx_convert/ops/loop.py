@@ -1,13 +1,14 @@
-"""A loop that counts, carries values of any shape, and collects what its rounds give; a branch that cannot be taken."""
+"""A loop that counts and collects what its rounds give; a branch that cannot be taken, a size that was taken to be."""
 from __future__ import annotations
 
 from typing import Annotated
 
-from ..kinds import KEY, Graph, Natural, OutCount, T, To
+from ..kinds import AXIS, KEY, Graph, Int, Natural, OutCount, T, To, put
 from ..schema import Rule, host
 from ..signature import Kind
 from ..types import B8, STR, UNKNOWN, Tensor, Type
 from .control import agree, merged
+from .host import ALL
 from .sequence import Every, ToEvery, Whole
 
 
@@ -30,3 +31,9 @@ def LOOP(body: Annotated[Graph, KEY], trip: Whole | None, cond: Annotated[Tensor
 def REFUSE(why: T, to: ToEvery) -> To:
     """Nothing: the run ends with the text why. It stands for a branch that its inputs do not fit."""
     return Tensor(to, None)
+
+
+@host(60403, ALL, AXIS, Rule("x has that size along axis", lambda x, axis, size: x.shape[axis] == size))
+def EXPECT(x: T, axis: Int, size: Int) -> T:
+    """x, whose size along axis is size."""
+    return x.like(put(x.shape, axis, size))

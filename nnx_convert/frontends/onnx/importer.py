@@ -217,6 +217,20 @@ def load(data: Any, shapes: Mapping[str, Shape], evaluate: Evaluate, folder: Pat
     """
     model = read(data, folder)
     session = Session(model, shapes, evaluate, stale=bool(shapes), sizes=named_sizes(model, shapes))
+    try:
+        return loaded(session)
+    except Unsupported as error:
+        if not session.undecided:                # no rank that follows from an open size
+            raise
+        try:
+            return loaded(replace(session, decided=True, scalars=set(), contents={}, kinds={}))
+        except NnxError:
+            raise error from None
+
+
+def loaded(session: Session) -> Graph:
+    """The graph of a checked file."""
+    model = session.model
     scope = Scope(session, Build(model.graph.name), model.versions)
     initialised = {i.name for i in model.graph.initializer} | {
         i.values.name for i in model.graph.sparse_initializer}

@@ -23,7 +23,8 @@ class Session:
 
     `scalars` have rank 0 in the file and are [1] here. `contents`: integer tensors whose elements are numbers and
     symbols. `kinds`: the ONNX type of a LIST value. `stale`: sizes the file declares follow from others, since the
-    caller wants sizes of its own; `sizes` are the named ones among these.
+    caller wants sizes of its own; `sizes` are the named ones among these. `undecided`: branches that drop an axis if
+    its size, which is open, is 1; `decided`: it is taken to be 1, which a run makes sure of.
     """
 
     model: Model
@@ -34,6 +35,8 @@ class Session:
     scalars: set[Value] = field(default_factory=set)
     contents: dict[Value, np.ndarray] = field(default_factory=dict)
     kinds: dict[Value, Any] = field(default_factory=dict)
+    undecided: list[str] = field(default_factory=list)
+    decided: bool = False
 
     def moved(self, old: Value, new: Value) -> Value:
         """What is known of a value, for another that stands for it."""

@@ -1,4 +1,4 @@
-"""A loop that counts, carries values of any shape, and collects what its rounds give; a branch that cannot be taken."""
+"""A loop that counts and collects what its rounds give; a branch that cannot be taken, a size that was taken to be."""
 from __future__ import annotations
 
 import math
@@ -10,8 +10,9 @@ import numpy as np
 from ...errors import RunError
 from ...ops import loop
 from ...types import Array, Signature, Tensor, Type, known
-from ..kernel import Call, Compute, Site, sized
+from ..kernel import Call, Compute, Run, Site, kernel, sized
 from .control import LOOP_SECONDS
+from .shape import same_bytes
 
 #: A loop of more rounds than this counts as one that is not counted.
 COUNTED = 1 << 20
@@ -54,3 +55,8 @@ def REFUSE(site: Site, why: Tensor, to: Type) -> Compute:
     def run(why: Array) -> list[Array]:
         raise RunError(b" ".join(why.reshape(-1).tolist()).decode("utf-8", "replace"))
     return run
+
+
+@kernel(loop.EXPECT, view="x")
+def EXPECT(site: Site, x: Tensor, axis: int, size: int) -> Run:
+    return same_bytes(site, x)

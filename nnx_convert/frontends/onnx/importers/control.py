@@ -6,18 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....errors import FormatError, NnxError
+from ....errors import FormatError, NnxError, Unsupported
 from ....graph import Build, Value
 from ....ops import control, elementwise as e, host, shape
 from ....ops.host import host_twin
-from ....ops.loop import REFUSE
+from ....ops.loop import EXPECT, REFUSE
 from ....types import LIST, STR, Rim, known
+from ..attributes import attributes_of
 from ..importer import Op
 from ..lists import either, type_of_value, what
 from ..registry import Given, Items, imports
 from ..scope import Body, Region, closed, open_
 from .loops import Loop, certain, held, looped, one
 from .sequence import SplitToSequence, listed, number, optional, place
+from .shape import squeezed
 
 #: Emits a step of a scan: of its number, the states, the slices and other values, the states and the parts.
 Step = Callable[[Op, Value, list[Given], list[Given], list[Value]], list[Given]]
@@ -29,6 +31,11 @@ def If(g: Op, cond: Value, *, then_branch: Region, else_branch: Region) -> list[
     on = certain(g, cond)
     if on is not None:
         return inlined(g, then_branch if on else else_branch, [])
+    axes = squeezes(g, cond, then_branch, else_branch)
+    if axes:
+        g.session.undecided.append(g.outputs[0])
+        if g.session.decided:
+            return [expected(g, then_branch.scope.find(else_branch.proto.node[0].input[0]), axes)]
     found = [branch(g, region) for region in (then_branch, else_branch)]
     good = [b for b in found if isinstance(b, Body)]
     if not good:
@@ -42,11 +49,39 @@ def If(g: Op, cond: Value, *, then_branch: Region, else_branch: Region) -> list[
     return [chosen(g, v, *pair) for v, pair in zip(made, pairs, strict=True)]
 
 
+def squeezes(g: Op, cond: Value, then: Region, orelse: Region) -> tuple[int, ...]:
+    """The axes that are dropped where their size is 1, as exporters write a squeeze; none where that is not what is."""
+    if not any(cond in n.outputs and n.op is e.EQUAL for n in g.scope.build.nodes):
+        return ()
+    kept, steps = orelse.proto.node, [n for n in then.proto.node if n.op_type != "Constant"]
+    if [n.op_type for n in kept] != ["Identity"] or [n.op_type for n in steps] != ["Squeeze"]:
+        return ()
+    squeeze = steps[0]
+    if kept[0].input[0] != squeeze.input[0] or then.proto.output[0].name != squeeze.output[0]:
+        return ()
+    given = attributes_of(then.scope, squeeze).get("axes", ())
+    made = next((n for n in then.proto.node if n.output[:1] == squeeze.input[1:2]), None)
+    if made is not None:
+        given = np.ravel(attributes_of(then.scope, made).get("value", ())).tolist()
+    return tuple(int(a) for a in given)
+
+
+def expected(g: Op, x: Given, axes: Sequence[int]) -> Value:
+    """x without axes, whose sizes a run finds to be 1."""
+    if not isinstance(x, Value):
+        raise FormatError("squeezes what is no tensor")
+    for axis in axes:
+        x = g(EXPECT, x, axis=place(axis, len(x.shape), len(x.shape)), size=1)
+    return squeezed(g, x, axes)
+
+
 def branch(g: Op, region: Region) -> Body | NnxError:
-    """A branch, or what is wrong with it."""
+    """A branch, or what is wrong with it; raises `Unsupported` where another attempt is to come."""
     try:
         return g.body(region, ())
     except NnxError as error:
+        if isinstance(error, Unsupported) and g.session.undecided and not g.session.decided:
+            raise
         return error
 
 

@@ -199,6 +199,34 @@ def test_a_branch_that_the_sizes_do_not_fit_fails_when_it_is_taken() -> None:
         made.run([False, X])
 
 
+SQUEEZED = """g (float[N, T] x) => (REST) {
+  last = Constant <value = int64[1] {-1}> ()
+  one = Constant <value = int64[1] {1}> ()
+  sizes = Shape (x)
+  size = Gather (sizes, last)
+  c = Equal (size, one)
+  y = If (c) <then_branch = a () => (float[N] p) {
+    axes = Constant <value = int64[1] {-1}> ()
+    p = Squeeze (x, axes)
+  }, else_branch = b () => (float[N, T] q) { q = Identity (x) }>
+"""
+
+
+def test_a_squeeze_of_an_open_size_is_one_where_the_rank_is_wanted() -> None:
+    text = SQUEEZED.replace("REST", "float[N, N] z") + "u = Unsqueeze (y, one)\n v = Transpose (u) z = MatMul (u, v) }"
+    made = nnx_convert.compile(nnx_convert.convert(model(text).SerializeToString()))
+    np.testing.assert_array_equal(made.run([X[:, None]])[0], np.outer(X, X))
+    with pytest.raises(RunError, match="x has that size along axis"):
+        made.run([np.ones((3, 2), F)])
+
+
+def test_a_squeeze_of_an_open_size_is_either_where_it_is_not() -> None:
+    text = SQUEEZED.replace("(REST)", "(y)") + "}"
+    made = nnx_convert.compile(nnx_convert.convert(model(text).SerializeToString()))
+    for x in (X[:, None], np.ones((3, 2), F)):
+        np.testing.assert_array_equal(made.run([x])[0], x.squeeze(-1) if x.shape[-1] == 1 else x)
+
+
 def test_branches_that_both_fail_are_refused() -> None:
     text = MISFIT.replace("p = Neg (x)", "l = Constant <value = int64[1] {9}> () p = Reshape (x, l)")
     with pytest.raises(NnxError, match="a op 1 Reshape"):
