@@ -20,7 +20,7 @@ from .layout_rules import Plan, Slot, asks, leading, memory, plans, pulled, slot
 #: Orders considered for a value, and plans for a node.
 MOST = 16
 #: Nodes that one move may carry along.
-REACH = 256
+REACH = 32
 #: What a transpose costs beside its bytes: about as many as are moved in the time that it takes to start one.
 CALL = 1 << 15
 #: What an open size is taken for.
@@ -134,11 +134,9 @@ class Search:
                 [self.improve(n, True) for n in several])
 
     def improve(self, n: Node, wide: bool) -> bool:
-        """Try the ways that would mend an edge broken at a node; `wide`: all ways. Whether one paid."""
+        """Where an edge at a node is broken, try the ways that would mend it, `wide`: all ways. Whether one paid."""
         broken = [edge for edge in self.edges_at(n) if not self.agrees(edge)]
-        if not broken and not wide:
-            return False
-        return any(self.move(n, way) for way in self.ways[n] if way is not self.choice[n] and (
+        return bool(broken) and any(self.move(n, way) for way in self.ways[n] if way is not self.choice[n] and (
             wide or any(self.mends(n, way, edge) for edge in broken)))
 
     def mends(self, n: Node, way: Way, edge: Edge) -> bool:
