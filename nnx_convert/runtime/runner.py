@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +79,7 @@ class Runner:
     """A model that runs on arrays of its operands' types and shapes; None is an optional input left out."""
 
     def __init__(self, model: Model, options: Options) -> None:
-        self.model, self.options = model, options
+        self.model, self.options = model, replace(options, call=options.call and remembered(options.call))
         self._programs: OrderedDict[object, Compiled | NativeProgram | None] = OrderedDict()
         self._lock = threading.Lock()
         self._objects = any(o.type in OBJECTS for o in model.operands)
@@ -130,6 +130,17 @@ class Runner:
     def _tensors(self, shapes: Sequence[tuple[int, ...] | None]) -> list[Tensor | None]:
         operands = (self.model.operands[i] for i in self.model.inputs)
         return [None if s is None else Tensor(o.type, s, o.quant) for o, s in zip(operands, shapes, strict=True)]
+
+
+def remembered(make: Callable[[Model, Options], Call]) -> Callable[[Model, Options], Call]:
+    """Each subgraph made callable once, so that its programs outlive a run that is bound anew."""
+    made: dict[int, Call] = {}
+
+    def find(model: Model, options: Options) -> Call:
+        if id(model) not in made:
+            made[id(model)] = make(model, options)
+        return made[id(model)]
+    return find
 
 
 def call(model: Model, options: Options) -> Call:
