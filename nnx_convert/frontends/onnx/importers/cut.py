@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ....errors import FormatError
-from ....graph import Value
+from ....errors import FormatError, Unsupported
+from ....graph import LARGEST_MADE, Value
 from ....ops import cutting, gather, shape as s
 from ....symbols import at_least, larger, quotient, same, smaller
 from ....types import STR, UNKNOWN, Tensor, known
@@ -259,7 +259,9 @@ def mirrored(g: Op, x: Value, more: Sides, mode: str) -> Value:
 
 
 def _places(size: int, side: tuple[int, int], mode: str) -> np.ndarray:
-    """Where the elements of a padded axis come from."""
+    """Where the elements of a padded axis come from; raises `Unsupported` beyond any size that makes sense."""
+    if size + sum(side) > LARGEST_MADE:
+        raise Unsupported(f"puts {side[0]} and {side[1]} elements around {size}")
     ramp = np.arange(size, dtype=np.int32)
     found: np.ndarray = np.pad(ramp, side, mode)  # type: ignore[call-overload]
     return found

@@ -11,7 +11,7 @@ from ....graph import Build, Graph, Value
 from ....ops import control, convert, elementwise as e
 from ....ops.loop import LOOP
 from ....symbols import same
-from ....types import B8, I32, I64, LIST, TENSORS, UNKNOWN, Rim, Shape, Tensor, Undecided
+from ....types import B8, I32, I64, LIST, TENSORS, UNKNOWN, Rim, Shape, Tensor, Undecided, known, product
 from ..importer import Op, value_of
 from ..lists import either, type_of_value, what
 from ..registry import Given, Items
@@ -126,7 +126,9 @@ def agreeing(a: Value, b: Value) -> bool:
 
 
 def one(g: Op, x: Value | None) -> Value | None:
-    """A count or a condition as [1]."""
+    """A count or a condition as [1]; raises `FormatError` where it is several."""
+    if x is not None and x.tensor.dims is not None and known(size := product(x.shape)) and size != 1:
+        raise FormatError(f"a count or a condition has the shape {list(x.shape)}")
     return x if x is None or g.rank(x) <= 1 else g.reshape(x, (1,))
 
 
@@ -188,6 +190,8 @@ def rounds(g: Op, loop: Loop, made: list[Value], takes: Sequence[Value]) -> list
     i, on, *values = made
     found = loop.round(g, i, on, list(values[:len(takes)]), values[len(takes):])
     on, *rest = (value_of(g, found[0]), *found[1:])
+    if on.type != B8:
+        raise FormatError(f"the condition of a loop becomes {on.type.name}")
     states = [s if s is None or what(type_of_value(g.session, v)) != "optional" else optional(g, s)
               for s, v in zip(rest, takes, strict=False)]
     return [one(g, on), *states, *rest[len(takes):]]
