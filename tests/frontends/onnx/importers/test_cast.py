@@ -13,7 +13,7 @@ from one_node import converted, element, model, run
 from nnx_convert.errors import FormatError, NnxError, RunError
 
 NUMBERS = ("float32", "float16", "float64", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64",
-           "bool", "complex64", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+           "bool", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
            "int4", "uint4", "int2", "uint2", "float4_e2m1fn")
 #: In the range of all types, and beyond that of some where every type says what becomes of it.
 SMALL, WIDE = [0, 1, 1, 0], [0, 1, -1, 3, 127, -128, 129, 200, 255, 256, 300, -300, 70000, 2 ** 31 - 1, -2 ** 31]
@@ -37,7 +37,7 @@ def test_numbers_that_both_types_hold_stay(source: str, to: str) -> None:
     x = np.array(SMALL, np.float32).astype(dtype(source))
     found, = run(cast(x, dtype(to)), x)
     assert found.dtype == dtype(to)
-    np.testing.assert_array_equal(found.astype(np.complex64), np.array(SMALL, np.complex64))
+    np.testing.assert_array_equal(found.astype(np.float32), np.array(SMALL, np.float32))
 
 
 @pytest.mark.parametrize("to", INTS)
@@ -70,7 +70,7 @@ FLOATS: list[tuple[list[float], str, dict[str, Any], list[Any]]] = [
     ([3, 0.75, 2.9], "float8_e8m0fnu", {"round_mode": "down"}, [2, 0.5, 2]),
     ([3, 2.9, 3.1], "float8_e8m0fnu", {"round_mode": "nearest"}, [4, 2, 4]), ([1e5, 0.1], "float16", {}, [np.inf, 0.1]),
     ([0.1, 314.15926, 1e20, np.nan, -np.inf, -2], "object", {},
-     [b"0.1", b"314.15927", b"1e+20", b"NaN", b"-INF", b"-2"])]
+     ["0.1", "314.15927", "1e+20", "NaN", "-INF", "-2"])]
 
 
 @pytest.mark.parametrize(("given", "to", "attributes", "want"), FLOATS, ids=[f"{to}{a}" for _, to, a, _ in FLOATS])
@@ -88,7 +88,7 @@ def test_floats(given: list[float], to: str, attributes: dict[str, Any], want: l
      [1, -3, 1000, 0.5, np.nan, np.inf, np.inf, -np.inf, 2]),
     (["7", "-3", "300", "2.7"], "int32", [7, -3, 300, 2]), (["7", "-3", "300"], "uint8", [7, 253, 44]),
     (["18446744073709551615"], "uint64", [2 ** 64 - 1]), (["1", "0"], "bool", [True, False]),
-    (["0.1"], "bfloat16", [0.1]), (["1+2j"], "complex64", [1 + 2j])])
+    (["0.1"], "bfloat16", [0.1])])
 def test_texts(words: list[str], to: str, want: list[Any]) -> None:
     x = np.array(words, object)
     node = helper.make_node("Cast", ["x"], ["y"], to=helper.np_dtype_to_tensor_dtype(dtype(to)))

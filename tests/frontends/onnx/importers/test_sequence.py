@@ -151,10 +151,10 @@ def test_what_is_no_sequence_is_refused(given: list[Any], said: str) -> None:
 
 
 @pytest.mark.parametrize(("nodes", "said"), [
-    ([node("SequenceAt", ["a", "k"], ["y"])], "takes a sequence"),
+    ([node("SequenceAt", ["a", "k"], ["y"])], "does not take TENSOR_FLOAT32"),
     ([node("SequenceErase", ["s", "big"], ["t"]), node("SequenceAt", ["t", "k"], ["y"])],
      "position 9 is not in a sequence"),
-    ([node("SequenceConstruct", ["a", "k"], ["t"]), node("SequenceAt", ["t", "k"], ["y"])], "not of one type"),
+    ([node("SequenceConstruct", ["a", "k"], ["t"]), node("SequenceAt", ["t", "k"], ["y"])], "must have one type"),
     ([node("Optional", [], ["o"]), node("OptionalGetElement", ["o"], ["y"])], "neither a value nor a type")])
 def test_what_is_wrong_is_said(nodes: list[onnx.NodeProto], said: str) -> None:
     made = known(nodes)
