@@ -19,8 +19,10 @@ def gated(g: Rewriter, node: Node) -> Result:
     x, w, codes = a["x"], a["w"], a["acts"].tensor.ints()
     if a["lengths"] is not None or a["clip"] or x.type not in (F32, F16) or not set(codes) <= set(ACTIVATIONS):
         return Refusal("its sequences have lengths, or its activations are none of NNAPI's")
-    if not known(x.shape[0]) or not 0 < x.shape[0] <= MOST_STEPS or not all(map(known, (*w.shape, *x.shape[1:]))):
+    if not known(x.shape[0]) or not 0 < x.shape[0] <= MOST_STEPS or not all(map(known, (*w.shape, x.shape[2]))):
         return Refusal(f"its steps are not 1 to {MOST_STEPS}, or a size is open")
+    if a["h"] is None and not known(x.shape[1]):
+        return Refusal("it begins with zeros for a batch of an open size")
     ways = [direction(g, node, d) for d in range(w.shape[0])]
     columns = zip(*ways, strict=True)
     made = [c[0] if len(c) == 1 else g(shape.CONCATENATION, xs=c, axis=axis) for c, axis in zip(
@@ -39,7 +41,7 @@ def direction(g: Rewriter, node: Node, d: int) -> Values:
     """The outputs [time, 1, batch, units] and the last state [1, batch, units] of one direction."""
     a = node.args
     x, units = a["x"], a["r"].shape[2]
-    time, batch, _ = x.shape
+    time, batch = x.shape[0], x.shape[1] if known(x.shape[1]) else -1
     none = g.build.full((3 * units,), 0, x.tensor)
     on_x, on_h = (none, none) if a["b"] is None else (rows(g, a["b"], d, at, 3 * units) for at in (0, 3 * units))
     sums = g(conv.FULLY_CONNECTED, x, rows(g, a["w"], d, 0, 3 * units), on_x, act=0)
@@ -72,4 +74,4 @@ def split(g: Rewriter, x: Value, axis: int, count: int) -> Values:
 
 def cut(g: Rewriter, x: Value, *columns: tuple[int, int]) -> list[Value]:
     """Columns of rows: where they begin, and how many they are."""
-    return [g(shape.SLICE, x, [0, at], [x.shape[0], n]) for at, n in columns]
+    return [g(shape.SLICE, x, [0, at], [-1, n]) for at, n in columns]

@@ -4,14 +4,14 @@ ONNX's weights of all gates are one matrix, in the order i o f c (LSTM) or z r h
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ....errors import FormatError
 from ....graph import Value, Values
-from ....ops import elementwise as e, recurrent, rnn, rnn_nd, shape
+from ....ops import conv, elementwise as e, recurrent, rnn, rnn_nd, shape
 from ....types import F16, F32, Tensor, known
 from ..importer import Op
 from ..registry import imports
@@ -137,13 +137,27 @@ def biases(g: Op, s: Sequence, direction: int, index: int, gates: int) -> Value:
     return first if s.b is None else g(e.ADD, first, gate(g, s, s.b, direction, gates + index), act=0)
 
 
-def state(g: Op, s: Sequence, v: Value | None, direction: int) -> Value | None:
-    """A state [batch, units] of one direction before the first step; None where the batch is open."""
+def state(g: Op, s: Sequence, v: Value | None, direction: int) -> Value:
+    """A state [batch, units] of one direction before the first step: zeros where none is given."""
     if v is not None:
         return g.reshape(v if v.shape[0] == 1 else g(shape.SLICE, v, [direction, 0, 0], [1, -1, -1]), v.shape[1:])
-    if not known(s.x.shape[1]):
-        return None
-    return g.const(np.zeros((s.x.shape[1], s.units), s.x.type.dtype), s.x.type)
+    if known(s.x.shape[1]):
+        return g.const(np.zeros((s.x.shape[1], s.units), s.x.type.dtype), s.x.type)
+    return zeros(g, s, s.direction == "reverse" or direction == 1)
+
+
+def zeros(g: Op, s: Sequence, last: bool) -> Value:
+    """Zeros [batch, units] for a batch of an open size, made of the step that is run first.
+
+    What is no number there gives none, and so it does in every output of its sequence anyway.
+    """
+    kind, width = s.x.type, s.w.shape[2]
+    step = g(shape.STRIDED_SLICE, s.x, [-1 if last else 0, 0, 0], [0 if last else 1, 0, 0], [1, 1, 1], begin_mask=6,
+             end_mask=6 | last, shrink_mask=1, out=Tensor(kind, s.x.shape[1:]))
+    none = g.const(np.zeros((1, 1), kind.dtype), kind)
+    flat = g(e.MINIMUM, g(e.MAXIMUM, step, none), none)
+    w, b = (g.const(np.zeros(n, kind.dtype), kind) for n in ((s.units, width), s.units))
+    return g(conv.FULLY_CONNECTED, flat, w, b, act=0, out=Tensor(kind, (s.x.shape[1], s.units)))
 
 
 def stacked(g: Op, s: Sequence, ways: list[Values]) -> Values:
@@ -193,9 +207,7 @@ def lstm(g: Op, s: Sequence, c: Value | None, p: Value | None) -> Values | None:
         return None
     if acts[0] != "Sigmoid" or acts[1] != acts[2] or acts[1] not in CODES or s.acts != acts * s.count:
         return None
-    held = [state(g, s, v, d) for d in range(s.count) for v in (s.h, c)]
-    if None in held:
-        return None
+    held = [v for d in range(s.count) for v in both(g, s, c, d)]
     cells = [cell(g, s, p, d) for d in range(s.count)]
     none = rnn.Norm(*[None] * 4)
     named: dict[str, Any] = {"act": CODES[acts[1]], "cell_clip": 0.0, "proj_clip": 0.0, "time_major": True}
@@ -208,6 +220,12 @@ def lstm(g: Op, s: Sequence, c: Value | None, p: Value | None) -> Values | None:
     out, *last = g.add(rnn.UNIDIRECTIONAL_SEQUENCE_LSTM, reversed_(g, s.x) if back else s.x, *cells, *held, norm=none,
                        outs=(None,) * 3, **named)
     return stacked(g, s, [(reversed_(g, out) if back else out, *last)])
+
+
+def both(g: Op, s: Sequence, c: Value | None, d: int) -> tuple[Value, Value]:
+    """The states of one direction before the first step; the same zeros for both."""
+    h = state(g, s, s.h, d)
+    return h, h if s.h is None and c is None else state(g, s, c, d)
 
 
 def cell(g: Op, s: Sequence, p: Value | None, d: int) -> rnn.Cell:
@@ -237,6 +255,8 @@ def GRU(g: Op, x: Value, w: Value, r: Value, b: Value | None = None, lengths: Va
         activations: tuple[str, ...] | None = None, clip: float = 0.0, direction: str = "forward",
         hidden_size: int = 0, layout: int = 0, linear_before_reset: int = 0) -> Any:
     s = sequence(g, 2, x, w, r, b, lengths, h, activations, activation_alpha, activation_beta, clip, direction, layout)
+    if s.h is None and not known(x.shape[1 - layout]) and known(s.units) and s.plain and s.x.type in (F32, F16):
+        s = replace(s, h=stacked(g, s, [(state(g, s, None, d),) for d in range(s.count)])[0])
     found = g.add(rnn_nd.GRU_SEQUENCE, **s.named, alpha=g.const(np.array(s.alpha, np.float32)),
                   beta=g.const(np.array(s.beta, np.float32)), linear=bool(linear_before_reset))
     return results(g, found, layout)
@@ -275,8 +295,6 @@ def network(g: Op, s: Sequence, d: int) -> Values | None:
             or not known(s.x.shape[0]):
         return None
     held = state(g, s, s.h, d)
-    if held is None:
-        return None
     return g.add(recurrent.SEQUENCE_RNN, s.x, gate(g, s, s.w, d, 0), gate(g, s, s.r, d, 0), biases(g, s, d, 0, 1),
                  held, act=CODES[s.acts[d]], time_major=True, asymmetric=False,
                  backward=s.direction == "reverse" or d == 1)

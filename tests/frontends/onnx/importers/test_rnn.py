@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from one_node import converted
-from three_ways import WAYS, Node, built, check, n
+from three_ways import WAYS, Node, built, check, expected, n
 
 import nnx_convert
 from nnx_convert.errors import NnxError
@@ -128,6 +128,17 @@ BECOMES = [(case("LSTM", direction="bidirectional"), "BIDIRECTIONAL_SEQUENCE_LST
 def test_what_it_becomes(given: Node, op: str, count: int) -> None:
     found = [o.op.name for o in converted(built(given, "fixed")[0]).operations]
     assert found.count(op) == count
+
+
+@pytest.mark.parametrize(("op", "direction"), list(product(OPS, ("forward", *BACK))))
+def test_a_batch_of_an_open_size_begins_with_zeros(op: str, direction: str) -> None:
+    given = case(op, states=False, direction=direction)
+    made, fed = built(given, "fixed")
+    made.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "N"
+    model = converted(made)
+    assert not any(o.op.host for o in model.operations)
+    for want, found in zip(expected(given), nnx_convert.compile(model).run(list(fed.values())), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-6)
 
 
 #: What is refused, and with which words.
