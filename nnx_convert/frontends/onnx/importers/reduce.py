@@ -9,7 +9,7 @@ import numpy as np
 from ....errors import FormatError
 from ....graph import Value
 from ....ops import (
-    elementwise as e, ex, folds, host, host_arrays, host_math, indexing, reduce as r, shape as s)
+    convert, elementwise as e, ex, folds, host, host_arrays, host_math, indexing, reduce as r, shape as s)
 from ....schema import OpDef
 from ....types import B8, F16, F32, F64, I32, I64, NARROW_FLOATS, UNKNOWN, Tensor, known
 from ..importer import Op
@@ -18,6 +18,8 @@ from .axes import axes_of, axis_of, dropped, extent, inserted, put, shaped_like
 from .shape import Flatten
 
 FLOATS = (F32, F16, F64)
+#: Up to here FLOAT32 holds every integer.
+EXACT = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -234,9 +236,15 @@ def best(g: Op, x: Value, k: int | Value, axis: int, largest: bool) -> list[Valu
     else:
         values, where = g.add(host_arrays.TOPK, rows, g.index(k) if isinstance(k, Value) else [k], outs=[
             Tensor(t, put(rows.shape, {rank - 1: found[0] if found else UNKNOWN})) for t in (rows.type, I32)])
-    values, where = values if largest else turned(g, values), g.cast(where, I64)
-    back = np.argsort(last).tolist()
-    return [v if at == rank - 1 else g(s.TRANSPOSE, v, back) for v in (values, where)]
+    values = values if largest else turned(g, values)
+    if at == rank - 1:
+        return [values, g.cast(where, I64)]
+    back, n = np.argsort(last).tolist(), x.shape[at]
+    if known(n) and n <= EXACT:                        # NNAPI transposes no INT32
+        where = g(convert.CAST, g(s.TRANSPOSE, g(convert.CAST, where, to=F32), back), to=I32)
+    else:
+        where = g(s.TRANSPOSE, where, back)
+    return [g(s.TRANSPOSE, values, back), g.cast(where, I64)]
 
 
 def turned(g: Op, x: Value) -> Value:
