@@ -7,14 +7,14 @@ rim widens.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ..graph import Build, Graph, Node, Value
-from ..ops import casts, convert, elementwise as e, ex, folds, host, host_arrays as h, reduce as r, shape
+from ..ops import casts, control, convert, elementwise as e, ex, folds, host, host_arrays as h, reduce as r, shape
 from ..schema import OpError
 from ..signature import Param
 from ..target import Target
@@ -29,6 +29,8 @@ LOOKS = {o.name for o in (
     convert.CAST, casts.CONVERT)}
 #: Operations whose result says nothing of their integers.
 MADE = {host.NON_ZERO.name}
+#: What takes and gives the values of graphs.
+CALLS = {control.IF.name, control.WHILE.name}
 INT32 = all_of(I32)
 
 
@@ -38,8 +40,7 @@ def narrow64(graph: Graph, target: Target, trace: list[Event]) -> Graph:
         return graph
     free = target.int64 == "narrow"
     entering = narrowing_inputs(graph, free)
-    ranges = intervals(graph, dict.fromkeys(entering, INT32))
-    made = _Narrowed(Build(graph.name), {v: _clipped(r, v) if free else r for v, r in ranges.items()}, trace)
+    made = _Narrowed(Build(graph.name), ranges_of(graph, entering, free), trace, free)
     made.wide.update((v, v) for v in graph.inputs if v.type == I64 and v not in entering)
     for v in entering:
         first = next((n for n in graph.nodes if v in n.inputs), None)
@@ -50,6 +51,12 @@ def narrow64(graph: Graph, target: Target, trace: list[Event]) -> Graph:
     ports = graph.rim.outputs if graph.rim != Rim() else ()
     outputs = tuple(made.leave(v, ports[i] if i < len(ports) else None) for i, v in enumerate(graph.outputs))
     return made.build.finish(inputs, outputs, graph.rim)
+
+
+def ranges_of(graph: Graph, entering: Sequence[Value], free: bool) -> dict[Value, Interval]:
+    """The intervals of a graph's values; `free`: those of 64 bits are taken to be of 32."""
+    found = intervals(graph, dict.fromkeys(entering, INT32))
+    return {v: _clipped(r, v) for v, r in found.items()} if free else found
 
 
 def _clipped(interval: Interval, v: Value) -> Interval:
@@ -124,8 +131,10 @@ class _Narrowed:
     build: Build
     ranges: dict[Value, Interval]
     trace: list[Event]
+    free: bool
     slim: dict[Value, Value] = field(default_factory=dict)
     wide: dict[Value, Value] = field(default_factory=dict)
+    graphs: dict[Graph, Graph] = field(default_factory=dict)         # those called, with INT32 at their borders
 
     def enter(self, v: Value, reader: Node | None) -> None:
         """An input as INT32, which the trace says where it is first read."""
@@ -145,7 +154,9 @@ class _Narrowed:
         if not any(v.type == I64 for v in (*old.inputs, *old.outputs)):
             self.build.nodes.append(old.mapped(self.now))
             return
-        if not narrows(old, self.ranges):
+        if self.free and plain(old.op).name in CALLS:
+            self.take(old)
+        elif not narrows(old, self.ranges):
             self.stay(old)
         elif old.op is convert.CAST:
             self.cast(old)
@@ -195,11 +206,25 @@ class _Narrowed:
 
     def small(self, v: Any) -> Any:
         """What stands for a value, INT32 where it was INT64."""
+        if isinstance(v, Graph):
+            return self.called(v)
         if not isinstance(v, Value) or v.type != I64:
             return self.now(v)
         if v not in self.slim:
             self.slim[v] = narrowed(v) if v.constant else self.across(self.now(v), v, narrowed(v).tensor)
         return self.slim[v]
+
+    def called(self, graph: Graph) -> Graph:
+        """A graph that takes and gives INT32."""
+        if graph not in self.graphs:
+            entering = [v for v in graph.inputs if v.type == I64]
+            made = _Narrowed(Build(graph.name), ranges_of(graph, entering, True), self.trace, True, graphs=self.graphs)
+            made.slim.update((v, narrowed(v)) for v in entering)
+            inputs = tuple(map(made.small, graph.inputs))
+            for n in graph.nodes:
+                made.node(n)
+            self.graphs[graph] = made.build.finish(inputs, tuple(map(made.small, graph.outputs)), graph.rim)
+        return self.graphs[graph]
 
     def across(self, found: Value, v: Value, to: Tensor) -> Value:
         """A value in the other of the two types."""

@@ -180,6 +180,25 @@ def test_states_and_what_crosses_into_graphs_keep_their_type() -> None:
     assert narrow64(graph, Target(), []).inputs[0].type == I64
 
 
+def test_what_crosses_is_narrowed_where_that_is_wished() -> None:
+    """A loop on INT64: x + 2 while that is below 9, its bound from without."""
+    def graph(out: Callable[[Build, Value, Value], Value]) -> Graph:
+        b, v, most = Build("part"), Value("v", Tensor(I64, (1,))), Value("most", Tensor(I64, (1,)))
+        made = out(b, v, most)
+        return b.finish((v, most), (made,), Rim())
+    cond = graph(lambda b, v, most: b(e.LESS, v, most))
+    body = graph(lambda b, v, most: b(e.ADD, v, long(b, 2), act=0))
+    g, x = Build("main"), Value("x", Tensor(I64, (1,)))
+    (y,) = g.add(control.WHILE, cond=cond, body=body, values=(x, long(g, 9)), count=1, outs=(None,))
+    whole = finished(g, (x,), (y,))
+    exact, free = (lower(whole, Target(int64=way), evaluate)[0] for way in ("exact", "narrow"))
+    assert any(n.op.host for n in exact.walk()) and not any(n.op.host for n in free.walk())
+    assert I64 not in {v.type for n in free.walk() for v in (*n.inputs, *n.outputs)}
+    for legal in (exact, free):
+        (found,) = CompiledModel(flatten(legal)).run([np.array([2])])
+        assert found.dtype == np.int64 and found.tolist() == [10]
+
+
 def test_intervals_of_open_sizes() -> None:
     g, x = Build("sizes"), Value("x", Tensor(F32, (UNKNOWN, 4)))
     sizes, place = g(h.SHAPE, x), g(r.ARGMAX, x, axis=0)
