@@ -15,6 +15,12 @@ from .quant import convolution, products
 
 #: The bits of packed weights, and how many elements a byte holds.
 BITS = (2, 4, 8)
+#: The numbers of bitsandbytes' codes: floats of 4 bits, and quantiles of the normal distribution.
+FOUR_BITS = (
+    (0.0, 1 / 192, 2 / 3, 1.0, 1 / 3, 0.5, 1 / 6, 0.25, -0.0, -1 / 192, -2 / 3, -1.0, -1 / 3, -0.5, -1 / 6, -0.25),
+    (-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
+     -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+     0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0))
 #: The activations that DYNAMIC_QUANTIZE_LSTM has, by direction.
 USUAL = ("sigmoid", "tanh", "tanh")
 
@@ -235,6 +241,20 @@ def MatMulNBits(g: Op, a: Value, b: Value, scales: Value, zeros: Value | None = 
     made = weights(g, b, scales, zeros, order, bits, block_size, N, K) if 0 not in b.shape else np.zeros((N, K))
     y = g.call("MatMul", a, g.const(made.T.astype(a.type.dtype), a.type))[0]
     return y if bias is None else g.elementwise(e.ADD, y, bias, act=0)
+
+
+@imports(domain=MICROSOFT)
+def MatMulBnb4(g: Op, a: Value, b: Value, absmax: Value, *, K: int, N: int, block_size: int, quant_type: int,
+               training_mode: int = 0, transB: int = 1) -> Any:
+    """Weights that are one of 16 numbers times the largest of their block, the upper bits first, dequantised."""
+    packed, scales = g.constant(b, "B").reshape(-1), g.constant(absmax, "absmax").reshape(-1)
+    if quant_type not in (0, 1) or packed.dtype != np.uint8 or block_size < 1 or packed.size != (N * K + 1) // 2 \
+            or scales.size != -(-N * K // block_size):
+        raise FormatError(f"has {packed.size} bytes and {scales.size} scales for weights [{N}, {K}] of 4 bits")
+    at = np.stack([packed >> np.uint8(4), packed & np.uint8(15)], -1).reshape(-1)[:N * K]
+    found = np.array(FOUR_BITS[quant_type], np.float32)[at] * scales[np.arange(N * K) // block_size].astype(np.float32)
+    w = found.reshape(N, K).T if transB else found.reshape(K, N)
+    return g.call("MatMul", a, g.const(w.astype(a.type.dtype), a.type))
 
 
 @imports(domain=MICROSOFT)

@@ -222,6 +222,17 @@ def test_weights_of_few_bits(bits: int, points: str) -> None:
     np.testing.assert_allclose(got, a @ want[:, :k].T, 1e-4, 1e-4)
 
 
+@pytest.mark.parametrize(("kind", "codes_"), [(0, {0: 0.0, 3: 1.0, 5: 0.5, 13: -0.5}), (1, {0: -1.0, 7: 0.0, 15: 1.0})])
+def test_weights_that_are_one_of_16_numbers(kind: int, codes_: dict[int, float]) -> None:
+    k, n, block = 4, 3, 6
+    at = RNG.choice([*codes_], n * k).astype(np.uint8)
+    scales, a = f([0.5, 2.0]), RNG.normal(size=(2, k)).astype(np.float32)
+    want = np.array([codes_[i] for i in at]) * np.repeat(scales, block)
+    got, = run("MatMulBnb4", {"a": a, "b": at[::2] << 4 | at[1::2], "s": scales}, K=k, N=n, block_size=block,
+               quant_type=kind)
+    np.testing.assert_allclose(got, a @ want.reshape(n, k).T, 1e-5, 1e-5)
+
+
 def test_a_table_in_blocks() -> None:
     table, at = RNG.integers(0, 16, (9, 32), np.uint8), np.array([[0, 8], [-1, 3]])
     scales = RNG.uniform(0.01, 0.05, (9, 2)).astype(np.float32)
@@ -266,6 +277,8 @@ BROKEN: dict[str, tuple[str, dict[str, Any], dict[str, Any], type[NnxError]]] = 
              {"K": 16, "N": 2, "bits": 3, "block_size": 16}, FormatError),
     "bytes": ("MatMulNBits", {"a": f(np.ones((1, 16))), "b": u8(2, 1, 7), "s": f(np.ones((2, 1)))},
               {"K": 16, "N": 2, "block_size": 16}, FormatError),
+    "kinds": ("MatMulBnb4", {"a": f(np.ones((1, 16))), "b": u8(16), "s": f([1])},
+              {"K": 16, "N": 2, "block_size": 32, "quant_type": 2}, FormatError),
     "blocks": ("GatherBlockQuantized", {"d": u8(4, 8), "a": np.array([1]), "s": f(np.ones((4, 3)))},
                {"block_size": 16}, FormatError),
     "activations": ("DynamicQuantizeLSTM", {
