@@ -68,7 +68,8 @@ class CompiledModel:
         self.inputs = tuple(map(TensorSpec.of, model.rim.inputs))
         self.outputs = tuple(map(TensorSpec.of, model.rim.outputs))
         self.signatures = model.signatures
-        self._runner = Runner(model, Options(threads or 0, call, elsewhere=_natively() if backend == "native" else None))
+        elsewhere = _natively() if backend == "native" else None
+        self._runner = Runner(model, Options(threads or 0, call, elsewhere=elsewhere))
         self._state = states.Memory(model.rim)
 
     @overload

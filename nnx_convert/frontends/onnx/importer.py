@@ -77,9 +77,10 @@ class Op:
         found = self(op, *ranked, out=out, **named)
         return found if rank else self.scalar(found)
 
-    def call(self, name: str, *inputs: Given, domain: str = "", outputs: int = 1, **attributes: Any) -> list[Any]:
-        """What another operator gives, in the version that this file means; a list of its outputs."""
-        version = self.scope.versions.get(domain, 0) or functions.newest(domain)
+    def call(self, name: str, *inputs: Given, domain: str = "", outputs: int = 1, version: int = 0,
+             **attributes: Any) -> list[Any]:
+        """What another operator gives, in the version that this file means or another; a list of its outputs."""
+        version = version or self.scope.versions.get(domain, 0) or functions.newest(domain)
         other = replace(self, domain=domain, name=name, outputs=tuple(f"{name}.{i}" for i in range(outputs)),
                         opset=version)
         return applied(other, list(inputs), attributes)

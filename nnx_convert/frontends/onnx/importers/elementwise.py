@@ -10,7 +10,7 @@ from ....errors import FormatError
 from ....graph import Value
 from ....ops import elementwise as e, functions as f, host, host_math, norm, reduce as r
 from ....schema import OpDef
-from ....types import B8, F64, STR, Shape, known, product
+from ....types import F64, Shape, known, product
 from ..importer import Op
 from ..registry import imports
 
@@ -19,14 +19,13 @@ UNARY: dict[str, OpDef] = {
     "Abs": e.ABS, "Neg": e.NEG, "Exp": e.EXP, "Log": e.LOG, "Sqrt": e.SQRT, "Sin": e.SIN, "Cos": host.COS,
     "Tan": f.TAN, "Asin": f.ASIN, "Acos": f.ACOS, "Atan": f.ATAN, "Sinh": f.SINH, "Cosh": f.COSH, "Asinh": f.ASINH,
     "Acosh": f.ACOSH, "Atanh": f.ATANH, "Tanh": e.TANH, "Sigmoid": e.LOGISTIC, "Floor": e.FLOOR, "Ceil": host.CEIL,
-    "Round": host.ROUND, "Erf": f.ERF, "Softplus": f.SOFTPLUS, "Mish": f.MISH,
+    "Round": host.ROUND, "Erf": f.ERF, "Not": e.LOGICAL_NOT, "Softplus": f.SOFTPLUS, "Mish": f.MISH,
     "HardSwish": e.HARD_SWISH}
-#: Operators of two inputs that broadcast, by the operation that they are, and those of truth values.
+#: Operators of two inputs that broadcast, by the operation that they are.
 BINARY: dict[str, OpDef] = {
-    "Equal": e.EQUAL, "Less": e.LESS,
+    "And": e.LOGICAL_AND, "Or": e.LOGICAL_OR, "Xor": e.NOT_EQUAL, "Equal": e.EQUAL, "Less": e.LESS,
     "LessOrEqual": e.LESS_EQUAL, "Greater": e.GREATER, "GreaterOrEqual": e.GREATER_EQUAL,
     "BitwiseAnd": f.BITWISE_AND, "BitwiseOr": f.BITWISE_OR, "BitwiseXor": host_math.BITWISE_XOR}
-LOGIC: dict[str, OpDef] = {"And": e.LOGICAL_AND, "Or": e.LOGICAL_OR, "Xor": e.NOT_EQUAL}
 #: The operation of a clip between two constants, where there is one.
 CLIPS: dict[tuple[float | None, float | None], OpDef] = {
     (0, None): e.RELU, (0, 6): e.RELU6, (-1, 1): e.RELU1, (0, 1): host.RELU_0_TO_1}
@@ -102,18 +101,11 @@ def binary(name: str, emit: Callable[[Op, Value, Value], Value]) -> None:
     @imports(name, until=6, arithmetic=True)
     def first(g: Op, x: Value, y: Value, *, axis: int | None = None, broadcast: int = 0,
               consumed_inputs: tuple[int, ...] = ()) -> Value:
-        return emit(g, *alike(x, lined_up(g, x, y, axis if broadcast else None)))
+        return emit(g, x, lined_up(g, x, y, axis if broadcast else None))
 
     @imports(name, since=7, arithmetic=True)
     def later(g: Op, x: Value, y: Value) -> Value:
-        return emit(g, *alike(x, y))
-
-
-def alike(x: Value, y: Value) -> tuple[Value, Value]:
-    """Two values of one type; raises `FormatError` where they are not."""
-    if x.type != y.type:
-        raise FormatError(f"combines {x.type.name} and {y.type.name}")
-    return x, y
+        return emit(g, x, y)
 
 
 def plain(op: OpDef) -> Callable[[Op, Value, Value], Value]:
@@ -123,42 +115,12 @@ def plain(op: OpDef) -> Callable[[Op, Value, Value], Value]:
     return emit
 
 
-def logical(op: OpDef) -> Callable[[Op, Value, Value], Value]:
-    """How an operation of two truth values is emitted."""
-    def emit(g: Op, x: Value, y: Value) -> Value:
-        return g.elementwise(op, truth(x), truth(y))
-    return emit
-
-
-def numeric(emit: Callable[[Op, Value, Value], Value]) -> Callable[[Op, Value, Value], Value]:
-    """How an operation of two numbers is emitted."""
-    def checked(g: Op, x: Value, y: Value) -> Value:
-        if x.type in (B8, STR):
-            raise FormatError(f"computes with {x.type.name}")
-        return emit(g, x, y)
-    return checked
-
-
-def truth(x: Value) -> Value:
-    """The value, of truth values; raises `FormatError` where it is of others."""
-    if x.type != B8:
-        raise FormatError(f"takes truth values, not {x.type.name}")
-    return x
-
-
 for _op in UNARY.values():
     unary(_op)
 for _name, _op in BINARY.items():
     binary(_name, plain(_op))
-for _name, _op in LOGIC.items():
-    binary(_name, logical(_op))
 for _name, _emit in {"Add": add, "Sub": sub, "Mul": mul, "Div": div}.items():
-    binary(_name, numeric(_emit))
-
-
-@imports()
-def Not(g: Op, x: Value) -> Value:
-    return same(g, e.LOGICAL_NOT, truth(x))
+    binary(_name, _emit)
 
 
 @imports(arithmetic=True)
@@ -249,14 +211,14 @@ def folded(name: str, emit: Callable[[Op, Value, Value], Value], mean: bool = Fa
     def importer(g: Op, *xs: Value, consumed_inputs: tuple[int, ...] = ()) -> Value:
         found = xs[0]
         for x in xs[1:]:
-            found = emit(g, *alike(found, x))
+            found = emit(g, found, x)
         return div(g, found, number(g, found, len(xs))) if mean and len(xs) > 1 else found
 
 
-folded("Max", numeric(plain(e.MAXIMUM)))
-folded("Min", numeric(plain(e.MINIMUM)))
-folded("Sum", numeric(add))
-folded("Mean", numeric(add), mean=True)
+folded("Max", plain(e.MAXIMUM))
+folded("Min", plain(e.MINIMUM))
+folded("Sum", add)
+folded("Mean", add, mean=True)
 
 
 # Clips.

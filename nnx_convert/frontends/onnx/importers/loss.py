@@ -18,20 +18,24 @@ def NegativeLogLikelihoodLoss(g: Op, x: Value, target: Value, weight: Value | No
         raise FormatError(f"a class for each of rank {g.rank(x) - 1}, not {g.rank(target)}")
     if reduction not in ("none", "sum", "mean"):
         raise FormatError(f"has the reduction {reduction!r}")
+    shape = g.shape(target)
+    if len(shape) > 3:                           # the places of a sample in one row: NNAPI has four axes
+        x, target = g.reshape(x, (*g.shape(x)[:2], product(shape[1:]))), g.reshape(target, (
+            shape[0], product(shape[1:])))
     ignored = None
     if ignore_index is not None:
         ignored = g.elementwise(e.EQUAL, target, number(g, target, ignore_index))
         target = where(g, ignored, number(g, target, 0), target)
-    shape = g.shape(target)
-    at = g.reshape(target, (shape[0], 1, *shape[1:]))
-    loss = same(g, e.NEG, g.reshape(g.call("GatherElements", x, at, axis=1)[0], shape))
+    rows = g.shape(target)
+    at = g.reshape(target, (rows[0], 1, *rows[1:]))
+    loss = same(g, e.NEG, g.reshape(g.call("GatherElements", x, at, axis=1)[0], rows))
     factor = None if weight is None else g(gather.GATHER, weight, axis=0, indices=g.index(target, g.shape(weight)[0]))
     if ignored is not None:
         one = number(g, x, 1) if factor is None else factor
         factor = where(g, ignored, number(g, x, 0), one)
     weighted = loss if factor is None else mul(g, loss, factor)
     if reduction == "none":
-        return weighted
+        return g.reshape(weighted, shape)
     total = summed(g, weighted)
     if reduction == "sum":
         return total

@@ -186,18 +186,25 @@ def Expand(g: Op, x: Value, shape: Value) -> Value:
         g.unsupported("is expanded to a rank that is computed")
     if g.rank(x) < rank:
         x = inserted(g, x, range(rank - g.rank(x)))
-    if wanted is None or open_(wanted):
-        return g(host.BROADCAST_TO, x, g.index(shape), out=_stretched(x, wanted))
-    return g(host.BROADCAST_TO, x, list(wanted))
+    if wanted is None:
+        return g(host.BROADCAST_TO, x, g.index(shape))
+    out = stretched(x, wanted)
+    if all(map(same, x.shape, out.shape)):
+        return x
+    return g(host.BROADCAST_TO, x, g.index(shape) if open_(wanted) else list(wanted), out=out)
 
 
-def _stretched(x: Value, wanted: Sequence[int] | None) -> Tensor | None:
-    """What is known of x broadcast to sizes that are named."""
-    if wanted is None or len(wanted) > len(x.shape):
-        return None
-    pairs = zip(x.shape[len(x.shape) - len(wanted):], wanted, strict=True)
-    sizes = tuple(n if known(m) and m == 1 else m if known(m) or known(n) and n == 1 else UNKNOWN for m, n in pairs)
-    return Tensor(x.type, (*x.shape[:len(x.shape) - len(wanted)], *sizes), x.tensor.quant)
+def stretched(x: Value, wanted: Sequence[int]) -> Tensor:
+    """What is known of x broadcast to sizes, no more of them than it has axes."""
+    first = len(x.shape) - len(wanted)
+    sizes = tuple(_wider(m, n) for m, n in zip(x.shape[first:], wanted, strict=True))
+    return Tensor(x.type, (*x.shape[:first], *sizes), x.tensor.quant)
+
+
+def _wider(m: int, n: int) -> int:
+    if known(m) and m == 1 or known(n) and n != 1:
+        return n
+    return m if known(m) or known(n) or same(m, n) else UNKNOWN
 
 
 @imports("Tile", until=5)
