@@ -140,7 +140,7 @@ def by_constant(g: Rewriter, node: Node) -> Result:
     """A product with one constant matrix."""
     x, y = node.args["x"], node.args["y"]
     if node.args["adj_x"] or y.tensor.data is None or product(y.shape[:-2]) != 1 or x.tensor.dims is None \
-            or x.type not in (y.type, *conv.FULLY_CONNECTED.types) or y.tensor.quant or len(x.shape) < len(y.shape) \
+            or x.type != y.type or y.tensor.quant or len(x.shape) < len(y.shape) \
             or x.type not in conv.FULLY_CONNECTED.types:
         return None
     w = y.array.reshape(y.shape[-2:])
@@ -268,13 +268,40 @@ def product_of_parts(g: Rewriter, node: Node) -> Result:
     return reshaped(g, y, out.shape)
 
 
-def refined(g: Rewriter, v: Value) -> tuple[Shape, list[int]] | None:
-    """What a merging reshape has made of finer axes: their sizes, and how many make each axis; None for others."""
+#: Finer axes: their sizes, and how many make each axis.
+View = tuple[Shape, list[int]]
+
+
+def refined(g: Rewriter, v: Value) -> View | None:
+    """What a reshape that merges axes, or drops some of size 1, has made them of; None for other values."""
     made = g.producer(v)
     if made is None or made.op is not shape.RESHAPE or not ranked(v) or not ranked(made.args["x"]):
         return None
-    x: Value = made.args["x"]
-    cut = factors(x.shape, v.shape) if len(x.shape) >= 3 else None
+    view = kept(made.args["x"].shape, v.shape) or merged(made.args["x"].shape, v.shape)
+    return view if view and sum(not known(n) for n in view[0]) <= 1 else None
+
+
+def kept(x: Shape, v: Shape) -> View | None:
+    """Where all but axes of size 1 stay as they are: those of x, each that goes beside one that stays."""
+    if len(x) <= len(v) or len(x) > MOST:
+        return None
+    parts, left = list[int](), list(x)
+    for n in v:
+        count = 1
+        while left and same(left[0], 1) and not same(n, 1):
+            left.pop(0)
+            count += 1
+        if not left or not same(left.pop(0), n):
+            return None
+        parts.append(count)
+    if not all(same(n, 1) for n in left):
+        return None
+    return x, [*parts[:-1], parts[-1] + len(left)]
+
+
+def merged(x: Shape, v: Shape) -> View | None:
+    """Where axes become one."""
+    cut = factors(x, v) if len(x) >= 3 else None
     if cut is None:
         return None
     of_x, of_v = cut
@@ -284,9 +311,9 @@ def refined(g: Rewriter, v: Value) -> tuple[Shape, list[int]] | None:
         pieces = [runs(fs, lambda f, e: min(source[f], source[e]) < 2 or len(of_x[source[f]]) > 1) for fs in of_v]
     if all(len(p) <= 1 for p in pieces) or counted(pieces) > MOST:
         return None
-    size = sizes_of(x.shape, of_x, v.shape, of_v)
-    sizes = [n for ps in pieces for n in ([product(tuple(size[f] for f in p)) for p in ps] or [1])]
-    return (tuple(sizes), [max(1, len(p)) for p in pieces]) if sum(not known(n) for n in sizes) <= 1 else None
+    size = sizes_of(x, of_x, v, of_v)
+    sizes = tuple(n for ps in pieces for n in ([product(tuple(size[f] for f in p)) for p in ps] or [1]))
+    return sizes, [max(1, len(p)) for p in pieces]
 
 
 def counted(pieces: Sequence[Sequence[object]]) -> int:
