@@ -8,6 +8,7 @@ import numpy as np
 from ..graph import Node, Value
 from ..ops import conv, convert, elementwise as e, ex, gather, host, image, reduce as r, shape
 from ..schema import OPS
+from ..symbols import same
 from ..types import B8, F32, I32, Q8, QPC, Tensor, known
 from .rewrite import Refusal, Result, Rewriter, Rules
 
@@ -153,18 +154,23 @@ def reshape_ints(g: Rewriter, node: Node) -> Result:
     reduction over such axes drops them.
     """
     x, out = node.args["x"], node.outputs[0]
-    if not g.fault(node) or x.type != I32 or not all(map(known, (*x.shape, *out.shape))):
+    if not g.fault(node) or x.type != I32 or x.tensor.dims is None or out.tensor.dims is None:
         return None
-    if len(x.shape) == 1:
+    if len(x.shape) == 1 and all(map(known, (*x.shape, *out.shape))):
         return g.legal(picked(g, x, g.build.const(g.build.ramp(x.shape[0]).array.reshape(out.shape), I32)))
-    core = [n for n in out.shape if n != 1]
-    if [n for n in x.shape if n != 1] != core:
+    own, core = ([n for n in v.shape if not is_one(n)] for v in (x, out))
+    if len(own) != len(core) or not all(map(same, own, core)):
         return Refusal("INT32 takes RESHAPE from level 6, and this is not one row")
-    if ones := [i for i, n in enumerate(x.shape) if n == 1]:
+    if ones := [i for i, n in enumerate(x.shape) if is_one(n)]:
         x = g(ex.REDUCE_MAX_EX, x, ones[:len(ones) - (not core)])
-    for i in (i for i, n in enumerate(out.shape) if n == 1 and len(x.shape) < len(out.shape)):
+    for i in (i for i, n in enumerate(out.shape) if is_one(n) and len(x.shape) < len(out.shape)):
         x = g(shape.EXPAND_DIMS, x, axis=i)
     return g.legal(x)
+
+
+def is_one(size: int) -> bool:
+    """Whether a size is known to be 1."""
+    return known(size) and size == 1
 
 
 def picked(g: Rewriter, x: Value, indices: Value) -> Value:
