@@ -42,7 +42,7 @@ def child(path: str) -> None:
     highest = peak()
     program = compiled.prepare({s.name: a.shape for s, a in zip(compiled.inputs, inputs, strict=False)})
     weights = sum(o.value.nbytes for o in model.operands if isinstance(o.value, np.ndarray))
-    print(json.dumps({"peak": highest, "weights": weights, "arena": program.plan.size if program else 0}))
+    print(json.dumps({"peak": highest, "weights": weights, "arena": program.arena if program else 0}))
 
 
 def figures(path: Path) -> dict[str, int]:

@@ -91,7 +91,7 @@ def arena_bytes(model: Model) -> int | None:
         compiled = CompiledModel(model).prepare()
     except NnxError:
         return None
-    return None if compiled is None else compiled.plan.size
+    return None if compiled is None else compiled.arena
 
 
 def say(found: Facts, report: str) -> None:

@@ -51,6 +51,11 @@ class Compiled:
         affordable(self.plan.size, "the arena")
         self._idle: deque[Frame] = deque(maxlen=ARENAS)
 
+    @property
+    def arena(self) -> int:
+        """The bytes that a run needs beside the weights."""
+        return self.plan.size
+
     def run(self, inputs: Arrays) -> list[Array]:
         """The outputs, as new arrays."""
         try:

@@ -274,6 +274,11 @@ class NativeProgram:
         return [part if isinstance(part, Step) else Native(self._library.address(f"segment{n}"), waits[n])
                 for n, part in enumerate(found)]
 
+    @property
+    def arena(self) -> int:
+        """The bytes that a run needs beside the weights."""
+        return self.layout.size
+
     def run(self, inputs: Arrays) -> list[Array]:
         """The outputs, as new arrays."""
         try:

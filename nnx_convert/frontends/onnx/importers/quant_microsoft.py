@@ -303,7 +303,8 @@ def QAttention(g: Op, x: Value, w: Value, bias: Value, x_scale: Value, w_scale: 
     """Attention on what the codes stand for."""
     if do_rotary or past_present_share_buffer:
         g.unsupported("rotates its inputs, or shares a buffer with its past")
-    named = {"num_heads": num_heads, "unidirectional": unidirectional, "mask_filter_value": mask_filter_value}
+    named: dict[str, Any] = {"num_heads": num_heads, "unidirectional": unidirectional,
+                             "mask_filter_value": mask_filter_value}
     return g.call("Attention", real(g, x, x_scale, x_zero), real(g, w, w_scale, w_zero, 1), bias, mask, past,
                   domain=MICROSOFT, outputs=g.count, **named | ({"scale": scale} if scale else {}))
 
