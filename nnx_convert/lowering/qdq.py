@@ -223,6 +223,7 @@ def like(g: Rewriter, x: Value, number: float) -> Value:
 
 
 def bounded(g: Rewriter, x: Value, low: float, high: float) -> Value:
+    """At least one number and at most another."""
     return g(e.MINIMUM, g(e.MAXIMUM, x, like(g, x, low)), like(g, x, high))
 
 
