@@ -19,7 +19,7 @@ from ..symbols import same
 from ..target import Target
 from ..types import ChannelQuant, Tensor, known, rebuilt
 from .axes import Perm, ident, in_memory, inverse, stored, turn
-from .layout_rules import X, Picked, Plan, Slot, slots
+from .layout_rules import X, Picked, Plan, Slot, memory, plans, slots
 from .layout_search import chosen, weight
 from .rewrite import Event, prune
 from .sinks import SINKS, TIDY
@@ -71,6 +71,7 @@ class _Relaid:
 
     def node(self, n: Node, plan: Plan) -> None:
         """A node in the orders of its plan."""
+        plan = self.settled(n, plan)
         ins = {s: self.fetch(v, plan.ins.get(s)) for s, v in slots(n)}
         if plan.named:
             self.made(n.outputs[0], plan.outs[0], ins[X])
@@ -84,6 +85,18 @@ class _Relaid:
         outs = tuple(self.output(v, q) for v, q in zip(n.outputs, plan.outs, strict=True))
         same = outs == n.outputs and all(args[name] is arg for name, arg in n.args.items())
         self.build.nodes.append(n if same else replace(n, args=args, outputs=outs))
+
+    def settled(self, n: Node, plan: Plan) -> Plan:
+        """The plan, with axes of size 1 where they stand in what comes in: so that none has to be moved."""
+        for s, v in slots(n):
+            p = plan.ins.get(s)
+            if p is None or v.constant:
+                continue
+            now = self.orders[v]
+            if now == p or memory(v, now) != memory(v, p):
+                return plan
+            return next((other for other in plans(n, now, (), self.target) if alike(n, plan, other)), plan)
+        return plan
 
     def output(self, v: Value, q: Perm) -> Value:
         """What stands for an output stored in an order."""
@@ -126,6 +139,13 @@ class _Relaid:
         for i in (i for i, a in enumerate(want) if a in ones):
             x = self.build(shape.EXPAND_DIMS, x, axis=i)
         return x
+
+
+def alike(n: Node, a: Plan, b: Plan) -> bool:
+    """Whether two plans differ in where axes of size 1 stand alone."""
+    ins = ((v, a.ins.get(s), b.ins.get(s)) for s, v in slots(n) if v.tensor.data is None)
+    return all((p is None) == (q is None) and (p is None or q is None or memory(v, p) == memory(v, q))
+               for v, p, q in (*ins, *zip(n.outputs, a.outs, b.outs, strict=True)))
 
 
 def replaced(n: Node, ins: Mapping[Slot, Value]) -> dict[str, Any]:
