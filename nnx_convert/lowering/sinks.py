@@ -209,7 +209,7 @@ def pointwise(g: Rewriter, node: Node) -> Result:
 
 def finer(g: Rewriter, v: Value, rank: int, cut: Shape, parts: Sequence[int]) -> Value | None:
     """An operand over the finer axes, each of its own being of size 1 or as long as those it meets."""
-    if len(v.shape) == 1 and same(v.shape[0], 1):
+    if v.constant and len(v.shape) == 1 and same(v.shape[0], 1):
         return v
     sizes, at = list[int](), 0
     for n, k in zip((1,) * (rank - len(v.shape)) + v.shape, parts, strict=True):

@@ -148,6 +148,23 @@ def enlarged(n: Net) -> Sequence[str]:
     return [n("DepthToSpace", n.conv(x, 12), blocksize=2, mode="CRD")]
 
 
+def sounds(n: Net) -> Sequence[str]:
+    """Convolutions over time, each with an activation."""
+    x = n("Reshape", "x", n.const(np.array([0, 3, SIZE * SIZE])))
+    for units in (4, 6):
+        x = n("Relu", n("Conv", x, n.random(units, n.channels[x], 5), n.random(units), channels=units, strides=[2]))
+    return [n("Squeeze", n("GlobalMaxPool", x), n.const(np.array([2])))]
+
+
+def test_one_axis_of_space_is_two_throughout() -> None:
+    net = Net()
+    proto = net.made(*sounds(net), batch="n")
+    model = convert(proto.SerializeToString())
+    found = [o.op.name for o in model.operations]
+    assert len(found) <= 6 and [n for n in found if n != "RESHAPE"][:3] == ["TRANSPOSE", "CONV_2D", "CONV_2D"], found
+    agree(proto, model, np.random.default_rng(1).standard_normal((2, 3, SIZE, SIZE)).astype(np.float32))
+
+
 #: A network, and the images that come in and go out.
 NETS: dict[str, tuple[Callable[[Net], Sequence[str]], int]] = {
     "mobilenet": (mobilenet, 1), "residual": (residual, 1), "faces": (faces, 1), "cells": (cells, 1),

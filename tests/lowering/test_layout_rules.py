@@ -108,6 +108,13 @@ def excited(g: Build, x: Value) -> Value:
     return g(e.MUL, x, g(shape.RESHAPE, g(e.LOGISTIC, y), [2, 4, 1, 1]), act=0)
 
 
+def scaled(g: Build, x: Value) -> Value:
+    """By the largest of it all, which is a number for a while."""
+    most = g(shape.RESHAPE, g(r.REDUCE_MAX, x, [0, 1, 2, 3], keep=True), [1])
+    most = g(e.MAXIMUM, g(e.ADD, most, g.const([0.5], F32), act=0), g.const([1.0], F32))
+    return g(e.DIV, x, g(shape.RESHAPE, most, [1, 1, 1, 1]), act=0)
+
+
 def chosen_rows(g: Build, x: Value) -> Value:
     """Truth values, and a choice."""
     return g(host.WHERE, g(e.LESS, x, channels(g)), x, g(e.NEG, x))
@@ -142,7 +149,7 @@ CASES: dict[str, Middle] = {
     "pixels_dcr": pixels((2, 2, 2, 1, 6, 4), (0, 3, 4, 1, 5, 2)),
     "blocks": of(image.DEPTH_TO_SPACE, block=2, nchw=True), "resize": of(image.RESIZE_BILINEAR, ow=7, oh=5, nchw=True),
     "pool": of(image.AVERAGE_POOL_2D, scheme=1, sw=2, sh=1, kw=2, kh=2, act=0, nchw=True),
-    "grouped": grouped, "flattened": flattened, "shuffled": shuffled,
+    "scaled": scaled, "grouped": grouped, "flattened": flattened, "shuffled": shuffled,
     "sizes": lambda g, x: (x, g(host_arrays.SHAPE, x)),
 }
 #: Transposes beside those of the input and of the image that comes out.
