@@ -25,6 +25,7 @@ from .patterns import patterns
 from .qdq import fusing
 from .retype import unsigning
 from .rewrite import Event, Pass, prune, throughout
+from .spread import SPREAD
 
 
 def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
@@ -36,6 +37,7 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
         prune,
         fusing(evaluate),                    # ONNX's codes
         narrow64,                            # INT64 as INT32, as far as that is the same
+        SPREAD,                              # operands repeated for what repeats them itself
         unsigning(evaluate),                 # int8 as uint8 below level 30
         densifying(evaluate),                # sparse constants: DENSIFY, or dense
         fold,

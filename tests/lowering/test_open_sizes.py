@@ -12,7 +12,7 @@ from nnx_convert.graph import Build, Graph, Value
 from nnx_convert.lowering.flatten import flatten
 from nnx_convert.lowering.host import HOST
 from nnx_convert.lowering.pipeline import lower
-from nnx_convert.ops import elementwise as e, host, host_math
+from nnx_convert.ops import elementwise as e, host, host_arrays as h, host_math
 from nnx_convert.target import Target
 from nnx_convert.types import B8, F32, Rim, Tensor, symbol
 
@@ -37,6 +37,12 @@ CASES: dict[str, tuple[tuple[int, ...], Made, int]] = {
         host.BROADCAST_TO, g(e.NEG, x), [1, 3, 4])), 1),
     "chosen from a number": ((N, 4), lambda g, x: g(host.WHERE, g(e.GREATER, x, g.const([[0]], F32)), x, g.const(
         [[5]], F32)), 1),
+    "repeated for a sum": ((N, 4), lambda g, x: g(e.ADD, x, g(host.BROADCAST_TO, g.const([[1, 2, 3, 4]], F32), g(
+        h.SHAPE, x), out=Tensor(F32, (N, 4))), act=0), 0),
+    "a row repeated for a product": ((N, 4), lambda g, x: g(e.MUL, g(host.BROADCAST_TO, g.const([1, 2, 3, 4], F32), g(
+        h.SHAPE, x), out=Tensor(F32, (N, 4))), x, act=0), 0),
+    "both repeated": ((N, 1), lambda g, x: g(e.MAXIMUM, g(host.BROADCAST_TO, x, [1, 4]), g(
+        host.BROADCAST_TO, g.const([[1, -2, 3, 4]], F32), [1, 4])), 0),
     "sums along a known axis": ((N, 4), lambda g, x: g(host_math.CUMSUM, x, axis=1, exclusive=True, reverse=True), 0),
     "sums along the open one": ((N, 4), lambda g, x: g(host_math.CUMSUM, x, axis=0, exclusive=False, reverse=False), 1),
 }
