@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -71,17 +70,22 @@ def placed(outside: str, size: int, align: bool) -> Callable[[Array], tuple[Arra
 
 def weighted(x: Array, along: Sequence[Along], outside: str, align: bool) -> Array:
     """x [n, c, *sizes] at places [n, *out] along each axis: [n, c, *out]."""
-    places = [placed(outside, size, align) for size in x.shape[2:]]
-    inside = [[(*place(i), w) for i, w in axis] for place, axis in zip(places, along, strict=True)]
-    image = np.arange(len(x)).reshape(-1, *(1,) * (np.ndim(along[0][0][0]) - 1))
-    total: Array | None = None
+    sizes, out = x.shape[2:], np.shape(along[0][0][0])[1:]
+    places = [placed(outside, size, align) for size in sizes]
+    steps = np.cumprod([1, *sizes[:0:-1]])[::-1].tolist()
+    inside = [[(i * step, there, w) for (i, there), w in ((place(i), w) for i, w in axis)]
+              for place, axis, step in zip(places, along, steps, strict=True)]
+    total = np.zeros((len(x), x.shape[1], *out), x.dtype)
     for chosen in product(*inside):
-        at: Any = (image, slice(None), *(i for i, _, _ in chosen))
-        part = np.moveaxis(x[at], -1, 1)
-        for _, _, w in chosen:
-            part = part * w[:, None] if w.ndim else part
-        for _, there, _ in chosen:                # last, since a place that is no number has shares that are none
-            part = part if there is None else np.where(there[:, None], part, np.zeros((), x.dtype))
-        total = part if total is None else total + part
-    assert total is not None
+        where = sum(i for i, _, _ in chosen)
+        there = [t for _, t, _ in chosen if t is not None]
+        share = [w for _, _, w in chosen if w.ndim]
+        for n, image in enumerate(x.reshape(*x.shape[:2], -1)):
+            part = np.take(image, np.asarray(where)[n], axis=1)
+            if share:
+                part *= np.multiply.reduce([w[n] for w in share]).astype(x.dtype, copy=False)
+            inner = np.logical_and.reduce([t[n] for t in there]) if there else np.True_
+            if not inner.all():                   # last, since a place that is no number has shares that are none
+                part[:, ~inner] = 0
+            total[n] += part
     return total

@@ -16,6 +16,10 @@ from ..slides import computed_in
 from .host_arrays import bearable
 
 
+#: Boxes that are compared at a time.
+BLOCK = 64
+
+
 def saturated(x: Array, dtype: np.dtype[Any]) -> Array:
     """Real numbers as elements of a type: rounded, halves to even, and brought into its range."""
     if dtype.kind not in "iu":
@@ -110,12 +114,15 @@ def ROI_ALIGN_ND(site: Site, x: Tensor, rois: Tensor, batch: Tensor, oh: int, ow
         share = np.where(low >= size - 1, 0, np.maximum(at, 0) - low).astype(dtype)
         return [low, np.minimum(low + 1, size - 1)], [(1 - share) * there, share * there], each
 
-    def cut(image: Array, roi: Array) -> Array:
+    def cut(image: Array, roi: Array, plain: bool) -> Array:
         x1, y1, x2, y2 = roi.astype(dtype) * dtype.type(scale) - dtype.type(0.5 if half else 0)
         rows, down, high = samples_of(y1, y2, oh, sizes[0])
         columns, along, wide = samples_of(x1, x2, ow, sizes[1])
         if not high or not wide:
             return np.zeros((len(image), oh, ow), dtype)
+        if plain and not largest:
+            half_way = np.tensordot(image, averaging(columns, along, ow, sizes[1]), (2, 1))
+            return np.tensordot(half_way, averaging(rows, down, oh, sizes[0]), (1, 1)).swapaxes(1, 2)
         corner = [image[:, r][:, :, c] * (p[:, None] * q) for r, p in zip(rows, down, strict=True)
                   for c, q in zip(columns, along, strict=True)]
         found = np.maximum.reduce(corner) if largest else np.add.reduce(corner)
@@ -125,9 +132,19 @@ def ROI_ALIGN_ND(site: Site, x: Tensor, rois: Tensor, batch: Tensor, oh: int, ow
     def run(out: Array, x: Array, rois: Array, batch: Array) -> None:
         if batch.size and not 0 <= batch.min() <= batch.max() < len(x):
             raise RunError(f"a region is of an image that is not in [0, {len(x)})")
+        plain = bool(np.isfinite(x).all())
         for to, roi, i in zip(out, rois, batch.reshape(-1).tolist(), strict=True):
-            np.copyto(to, cut(x[i].astype(dtype, copy=False), roi), casting="unsafe")
+            np.copyto(to, cut(x[i].astype(dtype, copy=False), roi, plain), casting="unsafe")
     return run
+
+
+def averaging(cells: list[Array], shares: list[Array], count: int, size: int) -> Array:
+    """The matrix [count, size] whose rows weigh the cells that samples read, equally many for each."""
+    each = len(cells[0]) // count
+    made = np.zeros((count, size), shares[0].dtype)
+    for where, share in zip(cells, shares, strict=True):
+        np.add.at(made, (np.arange(count).repeat(each), where), share / each)
+    return made
 
 
 @sized(s.SELECT_BOXES)
@@ -154,19 +171,30 @@ def edges(boxes: Array, centred: bool) -> Array:
 
 
 def chosen(boxes: Array, scores: Array, most: int, overlap: float, least: float | None) -> list[int]:
-    """The boxes of one class that are kept, best first."""
+    """The boxes of one class that are kept, best first: a block of candidates at a time."""
     order = np.argsort(-scores, kind="stable")
-    left, kept = order if least is None else order[scores[order] > least], list[int]()
-    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    while left.size and len(kept) < most:
-        best, left = int(left[0]), left[1:]
-        kept.append(best)
-        sides = np.minimum(boxes[left, 2:], boxes[best, 2:]) - np.maximum(boxes[left, :2], boxes[best, :2])
-        shared = np.where((sides > 0).all(1), sides[:, 0] * sides[:, 1], 0)
-        union = areas[left] + areas[best] - shared
-        valid = (shared > 0) & (areas[left] > 0) & (areas[best] > 0) & (union > 0)
-        left = left[~(valid & (shared / np.where(valid, union, 1) > boxes.dtype.type(overlap)))]
-    return kept
+    order, kept = order if least is None else order[scores[order] > least], list[int]()
+    for at in range(0, len(order), BLOCK):
+        if len(kept) >= most:
+            break
+        block = order[at:at + BLOCK]
+        free = np.asarray(~overlapping(boxes[block], boxes[kept], overlap).any(1))
+        among = overlapping(boxes[block], boxes[block], overlap)
+        for i in np.flatnonzero(free).tolist():
+            if free[i]:
+                kept.append(int(block[i]))
+                free &= ~among[i]
+    return kept[:most]
+
+
+def overlapping(a: Array, b: Array, limit: float) -> Array:
+    """Which pairs of boxes share more than a part of what they cover together: [boxes of a, boxes of b]."""
+    sides = np.minimum(a[:, None, 2:], b[:, 2:]) - np.maximum(a[:, None, :2], b[:, :2])
+    shared = np.where((sides > 0).all(2), sides[..., 0] * sides[..., 1], 0)
+    first, second = ((v[:, 2] - v[:, 0]) * (v[:, 3] - v[:, 1]) for v in (a, b))
+    union = first[:, None] + second - shared
+    valid = (shared > 0) & (first[:, None] > 0) & (second > 0) & (union > 0)
+    return np.asarray(valid & (shared / np.where(valid, union, 1) > a.dtype.type(limit)))
 
 
 @kernel(s.DROPOUT)
