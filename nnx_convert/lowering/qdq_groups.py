@@ -34,6 +34,8 @@ LARGEST_FILTER = 1 << 16
 #: What keeps each element: it may as well be done to the codes.
 KEPT = (shape.RESHAPE, shape.TRANSPOSE, shape.SQUEEZE, shape.EXPAND_DIMS)
 Args = dict[str, Any]
+#: The rule of a product, which may have a term for each channel besides its bias.
+Product = Callable[[Rewriter, Node, Tensor, Array | None], tuple[OpDef, Args]]
 
 
 class Unfit(Exception):
@@ -57,10 +59,12 @@ def fuse(g: Rewriter, node: Node) -> Result:
     if g.target.qdq == "floats":
         return None
     made, act, moves = under(g, x)
+    whole = None if made is None else biased(g, made)
+    made, term = whole or (made, None)
     if made is None or made.op is convert.DEQUANTIZE or not any(map(partial(dequantised, g), made.inputs)):
         return None                              # a float value becomes codes here
     try:
-        y = grouped(g, made, act, out)
+        y = grouped(g, made, term, act, out)
     except Unfit as why:
         return None if of_a_byte(g, made) else Refusal(f"{made.op.name} stays on floats: {why}")
     for n in reversed(moves):
@@ -101,14 +105,34 @@ def under(g: Rewriter, x: Value) -> tuple[Node | None, int, list[Node]]:
     return made, act, moves
 
 
-def grouped(g: Rewriter, made: Node, act: int, out: Tensor) -> Value:
-    """The operation on codes, with the activation; raises `Unfit`."""
-    if made.op not in GROUPS:
+def biased(g: Rewriter, made: Node) -> tuple[Node, Array] | None:
+    """The product to which an addition adds a constant for each of its channels, and that; None of anything else."""
+    if made.op is not e.ADD or made.args["act"] or not g.sole(made.outputs[0]):
+        return None
+    for own, other in (("x", "y"), ("y", "x")):
+        before, term = g.producer(made.args[own]), made.args[other]
+        if before is None or before.op not in PRODUCTS or before.args.get("act", 0) or term.type != F32 \
+                or term.tensor.data is None or not g.sole(made.args[own]):
+            continue
+        dims, size = before.outputs[0].tensor.dims, made.outputs[0].tensor.dims
+        axis = 1 if before.args.get("nchw") else -1
+        if dims is None or size is None or len(dims) != len(size) or not known(dims[axis]):
+            continue
+        channels = [dims[axis] if i == axis % len(dims) else 1 for i in range(len(dims))]
+        if len(term.shape) <= len(dims) and all(n in (1, m) for n, m in zip(
+                reversed(term.shape), reversed(channels), strict=False)):
+            return before, np.broadcast_to(term.array, channels).reshape(-1)
+    return None
+
+
+def grouped(g: Rewriter, made: Node, term: Array | None, act: int, out: Tensor) -> Value:
+    """The operation on codes, with a term for each channel and the activation; raises `Unfit`."""
+    if made.op not in GROUPS and made.op not in PRODUCTS:
         raise Unfit("it has no form on bytes")
     if not g.sole(made.outputs[0]):
         raise Unfit("the float result is read as well")
     wanted = Tensor(out.type, made.outputs[0].tensor.dims, out.quant)
-    op, args = GROUPS[made.op](g, made, wanted)
+    op, args = PRODUCTS[made.op](g, made, wanted, term) if made.op in PRODUCTS else GROUPS[made.op](g, made, wanted)
     taken = act and op in (*TAKERS, linear.LINEAR) and args.get("act", 0) == 0
     y = g(op, out=wanted, **args | ({"act": act} if taken else {}))
     # Signed bytes become unsigned ones for targets that have none.
@@ -133,12 +157,12 @@ def codes(g: Rewriter, v: Any, out: Tensor, what: str = "its input") -> Value:
 
 
 # Products with constant weights.
-def filtered(axis: int) -> Callable[[Rewriter, Node, Tensor], tuple[OpDef, Args]]:
+def filtered(axis: int) -> Product:
     """The rule of a product whose weights have their output channels along an axis."""
-    def rule(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
+    def rule(g: Rewriter, made: Node, out: Tensor, term: Array | None) -> tuple[OpDef, Args]:
         x = codes(g, made.args["x"], out)
         w = weights(g, made.args["w"], x.type, axis)
-        return made.op, made.args | {"x": x, "w": w, "b": bias(g, made.args["b"], x, w, out)}
+        return made.op, made.args | {"x": x, "w": w, "b": bias(g, made.args["b"], x, w, out, term)}
     return rule
 
 
@@ -191,14 +215,15 @@ def shifted(w: Value, type_: Type) -> Value:
     return Value(w.name, Tensor(type_, w.shape, moved_, (w.array.view(np.uint8) ^ np.uint8(128)).view(type_.dtype)))
 
 
-def bias(g: Rewriter, v: Value, x: Value, w: Value, out: Tensor) -> Value:
-    """A bias on the grid of the products, which may be off by a small part of a step of the output."""
+def bias(g: Rewriter, v: Value, x: Value, w: Value, out: Tensor, term: Array | None) -> Value:
+    """A bias and a term on the grid of the products, which may be off by a small part of a step of the output."""
     scales = np.float64(x.tensor.scale) * np.asarray(
         w.tensor.quant.scales if isinstance(w.tensor.quant, ChannelQuant) else w.tensor.scale, np.float64)
     dims = v.shape
     while (made := g.producer(v)) is not None and made.op is shape.RESHAPE:
         v = made.args["x"]
     steps = constant(v, made, scales)
+    steps = steps if term is None else steps + term.reshape(dims).astype(np.float64) / scales
     if (np.abs(steps) > MOST).any():
         raise Unfit("its bias has more than 32 bits on the grid of the products")
     if not np.array_equal(steps, np.rint(steps)) and (scales * 0.5 > out.scale * FINE).any():
@@ -230,7 +255,7 @@ def constant(v: Value, made: Node | None, scales: Array) -> Array:
     return np.asarray(steps * own / scales)
 
 
-def multiplied(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
+def multiplied(g: Rewriter, made: Node, out: Tensor, term: Array | None) -> tuple[OpDef, Args]:
     """By constant weights, LINEAR; else BATCH_MATMUL, which takes signed bytes from level 6 on."""
     a = made.args
     x = codes(g, a["x"], out)
@@ -239,7 +264,9 @@ def multiplied(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
         w = weights(g, a["y"], x.type, len(a["y"].shape) - (2 if a["adj_y"] else 1))
         w = matrix(w) if a["adj_y"] else turned(matrix(w))
         zeros = g.build.const(np.zeros(w.shape[0], np.float32), F32)
-        return linear.LINEAR, {"x": x, "w": w, "b": bias(g, zeros, x, w, out), "flat": 1}
+        return linear.LINEAR, {"x": x, "w": w, "b": bias(g, zeros, x, w, out, term), "flat": 1}
+    if term is not None:
+        raise Unfit("the sum of matrices and a constant has no form on bytes")
     y_codes = codes(g, a["y"], out, "its second input")
     if x.type != Q8S or x.shape[:-2] != y_codes.shape[:-2]:
         raise Unfit("BATCH_MATMUL takes signed bytes of equal leading axes")
@@ -356,10 +383,11 @@ def free(g: Rewriter, made: Node, out: Tensor) -> tuple[OpDef, Args]:
     return made.op, made.args | {"x": codes(g, made.args["x"], out)}
 
 
-GROUPS: dict[OpDef, Callable[[Rewriter, Node, Tensor], tuple[OpDef, Args]]] = {
+PRODUCTS: dict[OpDef, Product] = {
     **dict.fromkeys((conv.CONV_2D, conv.GROUPED_CONV_2D, conv.TRANSPOSE_CONV_2D, linear.LINEAR, conv.FULLY_CONNECTED),
                     filtered(0)),
-    conv.DEPTHWISE_CONV_2D: filtered(3), host.MATMUL: multiplied,
+    conv.DEPTHWISE_CONV_2D: filtered(3), host.MATMUL: multiplied}
+GROUPS: dict[OpDef, Callable[[Rewriter, Node, Tensor], tuple[OpDef, Args]]] = {
     **dict.fromkeys((e.ADD, e.SUB, e.MUL, e.PRELU), pair), **dict.fromkeys((e.MAXIMUM, e.MINIMUM, e.SELECT), chosen),
     shape.CONCATENATION: joined, e.HARD_SWISH: free,
     **dict.fromkeys((image.AVERAGE_POOL_2D, r.MEAN), averaged),

@@ -92,6 +92,14 @@ def multiplied(g: Build, xs: Sequence[Value], float_bias: bool = False) -> Value
     return g(LINEAR, xs[0], g(shape.TRANSPOSE, w, (1, 0)), g.const([0.1, -0.2, 3.33, 0, 1], F32))
 
 
+def summed(make: Made, term: Shape) -> Made:
+    """A constant for each channel added afterwards."""
+    def made(g: Build, xs: Sequence[Value]) -> Value:
+        c = g.const(np.linspace(-2, 2, int(np.prod(term))).reshape(term), F32)
+        return g(e.RELU6, g(e.ADD, c, make(g, xs), act=0))
+    return made
+
+
 def two(op: OpDef) -> Made:
     return lambda g, xs: g(op, *xs, **{"act": 0} if op in (e.ADD, e.SUB, e.MUL) else {})
 
@@ -126,6 +134,9 @@ GROUPS: dict[str, tuple[Graph, set[str]]] = {
     "depthwise": (group(depthwise, Q8S, [IMAGE], 0.2, 3), {"DEPTHWISE_CONV_2D"}),
     "product": (group(multiplied, Q8S, [ROWS], 0.3, 4), {"LINEAR"}),
     "product of unsigned": (group(multiplied, Q8, [(2, 4, 6)], 0.3, 100), {"LINEAR"}),
+    "convolution, a term": (group(
+        summed(lambda g, xs: convolved(g, xs, None, False), (1, 4, 1, 1)), Q8, [IMAGE], 0.4, 3), {"CONV_2D"}),
+    "product, a term": (group(summed(multiplied, (5,)), Q8S, [(2, 4, 6)], 0.1, -100), {"LINEAR"}),
     "float bias": (group(lambda g, xs: multiplied(g, xs, True), Q8, [ROWS], 0.3, 100), {"LINEAR"}),
     **{f"{op.name} {t.name}": (group(two(op), t, [THREE, (3, 1)], 0.1234, MIDDLE[t] + 3), {op.name})
        for op in (e.ADD, e.SUB, e.MUL, e.PRELU, e.MAXIMUM) for t in (Q8, Q8S)},
