@@ -3,16 +3,21 @@ from __future__ import annotations
 
 from rule_cases import F, I, Kind, Made, of
 
-from nnx_convert.ops import functions as f, host_math as m
+from nnx_convert.ops import functions as f, host, host_math as m
+from nnx_convert.types import F16, F32
 
 FUNCTIONS: dict[str, tuple[Made, list[Kind]]] = {
     **{o.name.lower(): (of(o), [F]) for o in (f.ERF, f.SOFTPLUS, f.MISH, f.SINH, f.COSH)},
     "gelu": (of(m.GELU, approximate=True), [F]), "gelu_exact": (of(m.GELU, approximate=False), [F]),
     "trunc_mod": (of(f.TRUNC_MOD), [F, F]), "trunc_mod_int": (of(f.TRUNC_MOD), [I, I]),
     "bitwise_not_int": (of(f.BITWISE_NOT), [I]),
+    "matmul_stretched": (of(host.MATMUL, adj_x=False, adj_y=True), [(F32, (2, 1, 3, 4)), (F32, (3, 5, 4))]),
+    "matmul_half": (of(host.MATMUL, adj_x=True, adj_y=False), [(F16, (2, 3, 4)), (F16, (2, 3, 5))]),
+    "matmul_many": (of(host.MATMUL, adj_x=False, adj_y=False), [(F32, (65, 1, 2)), (F32, (65, 2, 1))]),
 }
 #: Cases that need a host operation, by the targets (as their indices in TARGETS) on which they do.
 FUNCTIONS_HOSTED = {name: where for where, names in {
-    (0, 1): "sinh cosh", (0, 1, 2): "mish softplus", (0, 1, 2, 3, 4): "trunc_mod_int bitwise_not_int",
-    tuple(range(8)): "trunc_mod",
+    (0, 1, 2, 3, 4): "trunc_mod_int bitwise_not_int",
+    tuple(range(8)): "trunc_mod", (0, 1): "sinh cosh", (0, 1, 2): "mish softplus matmul_half matmul_stretched",
+    tuple(range(7)): "matmul_many",
 }.items() for name in names.split()}
