@@ -7,7 +7,8 @@ import numpy as np
 
 from ..graph import Node, Value
 from ..ops import elementwise as e, folds, gather, host, indexing, reduce as r, shape
-from ..types import I32, Shape, Tensor, known, product
+from ..symbols import same
+from ..types import B8, I32, Shape, Tensor, known, product
 from .compose import OPEN, fixed, masked
 from .expand import EXPAND
 from .rewrite import Refusal, Result, Rewriter
@@ -65,6 +66,26 @@ def trilu(g: Rewriter, node: Node) -> Result:
     columns_less_rows = np.arange(x.shape[-1]) - np.arange(x.shape[-2])[:, None]
     mask = columns_less_rows >= k.item() if node.args["upper"] else columns_less_rows <= k.item()
     return masked(g, mask, x, g.build.const([0], x.type, x.tensor), node.outputs[0].tensor)
+
+
+@EXPAND.on(host.BROADCAST_TO)
+def repeated(g: Rewriter, node: Node) -> Result:
+    """To sizes that a run computes: as often as they say along axes of size 1, else once."""
+    x, wanted, out = node.args["x"], node.args["shape"], node.outputs[0].tensor
+    if wanted.tensor.data is not None or out.dims is None or x.type not in shape.TILE.types \
+            or not same(wanted.shape[0], len(out.dims)):
+        return None
+    full = (1,) * (len(out.dims) - len(x.shape)) + x.shape
+    ones = [known(n) and n == 1 for n in full]
+    if not all(one or same(m, n) for one, m, n in zip(ones, full, out.dims, strict=True)):
+        return Refusal("it is not known which axes are repeated")
+    if len(full) > len(x.shape):
+        if sum(not known(n) for n in full) > 1:
+            return OPEN
+        x = g(shape.RESHAPE, x, [n if known(n) else -1 for n in full], out=Tensor(x.type, full, x.tensor.quant))
+    once = g.build.const(np.ones(len(full)), I32)
+    counts = wanted if all(ones) else g(e.SELECT, g.build.const(ones, B8), wanted, once)
+    return g.legal(g(shape.TILE, x, counts, out=out))
 
 
 LAST = {folds.ARGMAX_LAST.name: r.ARGMAX, folds.ARGMIN_LAST.name: r.ARGMIN}

@@ -8,8 +8,8 @@ import numpy as np
 from rule_cases import F, I, Made, of
 
 from nnx_convert.graph import Build, Value
-from nnx_convert.ops import elementwise as e, folds, indexing as i
-from nnx_convert.types import F32, I32, Type
+from nnx_convert.ops import elementwise as e, folds, host, indexing as i
+from nnx_convert.types import F32, I32, UNKNOWN, Tensor, Type
 
 CUBE = (F32, (2, 3, 4))
 
@@ -39,6 +39,13 @@ def computed(op: str, indices: object, **named: Any) -> Made:
     return make
 
 
+def spread(g: Build, xs: Sequence[Value]) -> Sequence[Value]:
+    """x repeated as often as a run says."""
+    zero = g(e.MINIMUM, g(e.MAXIMUM, xs[1], g.const([0], I32)), g.const([0], I32))
+    sizes = g(e.ADD, zero, g.const([5, 3, 4], I32), act=0)
+    return g.add(host.BROADCAST_TO, xs[0], sizes, outs=(Tensor(F32, (UNKNOWN, 3, 4)),))
+
+
 ELEMENTS = [[[1, 0, 2, 2]], [[0, 0, 1, 2]]]
 TUPLES = [[[1, 3], [0, 0]], [[2, 1], [2, 2]]]
 INDEXED: dict[str, tuple[Made, list[tuple[Type, tuple[int, ...]]]]] = {
@@ -53,6 +60,7 @@ INDEXED: dict[str, tuple[Made, list[tuple[Type, tuple[int, ...]]]]] = {
     **{f"trilu_{k}_{upper}": (of(i.TRILU, k=[k], upper=upper), [F]) for k in (-1, 0, 2) for upper in (False, True)},
     "argmax_last": (of(folds.ARGMAX_LAST, axis=1), [F]), "argmin_last": (of(folds.ARGMIN_LAST, axis=-1), [F]),
     "argmax_last_int": (of(folds.ARGMAX_LAST, axis=0), [I]),
+    "spread": (spread, [(F32, (1, 3, 4)), (I32, (3,))]), "spread_row": (spread, [(F32, (3, 4)), (I32, (3,))]),
     "assigned": (assigned(slice(0, 2), slice(1, 2)), [F]),
     "assigned_first": (assigned(slice(0, 1)), [F]), "assigned_whole": (assigned(slice(0, 2)), [F]),
     "assigned_inside": (assigned(slice(1, 2), slice(0, 2), slice(1, 3)), [F]),
@@ -63,7 +71,7 @@ INDEXED_HOSTED = {name: where for where, names in {
     (0, 1): "elements elements_last elements_row nd_batched nd_batched_0 argmax_last argmax_last_int",
     (0, 1, 2): "argmin_last assigned assigned_first assigned_inside " + " ".join(
         n for n in INDEXED if n.startswith("trilu")),
-    (0, 1, 2, 3, 4): "elements_computed",
+    (0, 1, 2, 3, 4): "elements_computed spread spread_row",
     (0, 1, 2, 3, 4, 6): "nd_batched_rows",
     (0, 1, 2, 3, 4, 5, 6): "elements_int",
     tuple(range(8)): "assigned_shuffled",

@@ -12,6 +12,7 @@ from ....symbols import at_least, larger, quotient, same, smaller
 from ....types import STR, UNKNOWN, Tensor, known
 from ..importer import Op
 from ..registry import imports
+from ..symbolic import ENDLESS
 from .axes import axes_of, axis_of, open_
 from .gather import INT32
 
@@ -52,13 +53,17 @@ def Slice(g: Op, x: Value, starts: Value, ends: Value, axes: Value | None = None
 
 
 def by_axis(x: Value, axes: Sequence[int], first: Sequence[int], last: Sequence[int], steps: Sequence[int]) -> Cuts:
-    """The slices by axis; an end that is the size of its axis is an open one. Raises `FormatError`."""
+    """The slices by axis; an end that is the size of its axis, or means the end, is an open one.
+
+    Raises `FormatError`.
+    """
     if not len(axes) == len(first) == len(last) == len(steps):
         raise FormatError(f"cuts {len(axes)} axes from {len(first)} to {len(last)} places in {len(steps)} steps")
     if 0 in steps:
         raise FormatError("cuts in steps of 0")
     where = axes_of(axes, len(x.shape))
-    ends = [INT32.max if not known(b) and same(x.shape[i], b) else b for i, b in zip(where, last, strict=True)]
+    ends = [INT32.max if not known(x.shape[i]) and (b >= ENDLESS if known(b) else same(x.shape[i], b)) else b
+            for i, b in zip(where, last, strict=True)]
     return dict(zip(where, zip(first, ends, steps, strict=True), strict=True))
 
 
