@@ -121,8 +121,7 @@ def ROI_ALIGN_ND(site: Site, x: Tensor, rois: Tensor, batch: Tensor, oh: int, ow
         if not high or not wide:
             return np.zeros((len(image), oh, ow), dtype)
         if plain and not largest:
-            half_way = np.tensordot(image, averaging(columns, along, ow, sizes[1]), (2, 1))
-            return np.tensordot(half_way, averaging(rows, down, oh, sizes[0]), (1, 1)).swapaxes(1, 2)
+            return averaged(image, (rows, down, oh), (columns, along, ow))
         corner = [image[:, r][:, :, c] * (p[:, None] * q) for r, p in zip(rows, down, strict=True)
                   for c, q in zip(columns, along, strict=True)]
         found = np.maximum.reduce(corner) if largest else np.add.reduce(corner)
@@ -136,6 +135,19 @@ def ROI_ALIGN_ND(site: Site, x: Tensor, rois: Tensor, batch: Tensor, oh: int, ow
         for to, roi, i in zip(out, rois, batch.reshape(-1).tolist(), strict=True):
             np.copyto(to, cut(x[i].astype(dtype, copy=False), roi, plain), casting="unsafe")
     return run
+
+
+#: Along an axis: the cells below and above each sample, their shares, and how many cells come out.
+Samples = tuple[list[Array], list[Array], int]
+
+
+def averaged(image: Array, down: Samples, across: Samples) -> Array:
+    """The means of the samples of each cell, the same number of them: [c, rows, columns]."""
+    ends = [(int(cells[0].min()), int(cells[1].max()) + 1) for cells, _, _ in (down, across)]
+    rows, columns = (averaging([c - low for c in cells], shares, count, high - low)
+                     for (cells, shares, count), (low, high) in zip((down, across), ends, strict=True))
+    part = image[:, slice(*ends[0]), slice(*ends[1])]
+    return np.tensordot(np.tensordot(part, columns, (2, 1)), rows, (1, 1)).swapaxes(1, 2)
 
 
 def averaging(cells: list[Array], shares: list[Array], count: int, size: int) -> Array:
