@@ -25,6 +25,8 @@ from .rewrite import Event, Pass, Result, Rewriter, Rules, prune
 
 QDQ = Rules("qdq")
 MADE = {o.name for o in (grids.QUANTIZE_LINEAR, grids.DEQUANTIZE_LINEAR, grids.QUANTIZE_EVEN, grids.RELABEL)}
+#: Scales and zero points have no more elements.
+SMALL = 1 << 12
 #: The rule that makes one operation of a group.
 GROUPS = "fuse"
 #: So many reasons are spelt out.
@@ -60,10 +62,32 @@ def fusing(evaluate: Evaluate) -> Pass:
         if MADE.isdisjoint(n.op.name for n in graph.nodes):
             return graph
         since = len(trace)
-        graph = prune(rules(graph, target, trace), target, trace)
+        graph = prune(rules(once_each(graph), target, trace), target, trace)
         trace += summary(trace[since:])
         return prune(relabelled(graph), target, trace) if graph.rim.outputs else graph
     return fused
+
+
+def once_each(graph: Graph) -> Graph:
+    """Exporters quantise a value anew for each that reads it: what is the same is done once."""
+    became, found, nodes = dict[Any, Any](), dict[Any, Node](), list[Node]()
+
+    def now(v: Any) -> Any:
+        return became.get(v, v)
+    for node in (n.mapped(now) for n in graph.nodes):
+        out = node.outputs[0]
+        key = (node.op, tuple(map(spelt, node.operands)), out.type, out.tensor.quant) if node.op.name in MADE else node
+        before = found.setdefault(key, node)
+        if before is node:
+            nodes.append(node)
+        became |= {} if before is node else dict(zip(node.outputs, before.outputs, strict=True))
+    return Build(graph.name, nodes=nodes).finish(graph.inputs, tuple(map(now, graph.outputs)), graph.rim)
+
+
+def spelt(a: Any) -> Any:
+    """An operand so that equal ones are equal: a small constant by its elements."""
+    small = isinstance(a, Value) and a.tensor.data is not None and a.tensor.data.size <= SMALL
+    return (a.tensor, a.tensor.data.tobytes()) if small else a
 
 
 def summary(trace: list[Event]) -> list[Event]:

@@ -246,6 +246,16 @@ def test_a_float_result_that_is_read_as_well_is_computed() -> None:
     assert any("the float result is read as well" in ev.why for ev in trace)
 
 
+def test_what_is_quantised_for_each_reader_is_quantised_once() -> None:
+    g = Build("main")
+    x = Value("x", Tensor(Q8, THREE, PLAIN))
+    y = g(e.ADD, real(g, x, 0.05, [3]), real(g, x, 0.05, [3]), act=0)
+    first, second = (coded(g, y, Q8, 0.1, 9) for _ in range(2))
+    z = coded(g, g(e.MUL, real(g, first, 0.1, [9]), real(g, second, 0.1, [9]), act=0), Q8, 0.5, 0)
+    found = fused(g.finish((x,), (z,), Rim((Port("x", "uint8", THREE),), (Port("z", "uint8", THREE),))))
+    assert [n.op for n in found.nodes] == [e.ADD, e.MUL]
+
+
 def test_the_rim_has_the_grids_and_the_user_sees_codes() -> None:
     graph, _ = GROUPS["moves"]
     found = fused(graph)
