@@ -105,7 +105,7 @@ class Planner:
             if isinstance(unit, Group):
                 for slot, border in _family(unit).border(unit.head).items():
                     joined = self.borders.get(slot, Border()).joined(border)
-                    if slot not in stiff and slot not in self.program.constants and joined is not None:
+                    if self.root(slot) not in stiff and slot not in self.program.constants and joined is not None:
                         self.borders[slot] = joined
 
     def _units(self, order: Sequence[Group | Step]) -> list[Unit]:

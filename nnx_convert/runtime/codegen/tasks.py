@@ -133,7 +133,7 @@ class Family:
 SCRATCH: Slot = -1
 FAMILIES: dict[str, Family] = {}
 #: The modules that hold them.
-MODULES = ("elements",)
+MODULES = ("dense", "elements")
 
 
 def native(family: Family, *ops: OpDef) -> None:

@@ -1,0 +1,282 @@
+"""Convolutions of floats and products by constant matrices, as one micro-kernel.
+
+A tile of pixels by vectors of output channels stays in registers; the activation is read where it lies, one element
+at a time for all lanes, and weights are packed by panels of channels, so that both are walked in order.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...ops import conv
+from ...types import F32, Array, Tensor
+from ..bind import Bound
+from .ir import SHARED, Function, Module, vector
+from .machine import Machine
+from .places import Border, Place
+from .tasks import Family, Group, Task, Workshop, native
+from .tiles import UNROLLED, Tile, best
+
+#: What a fused activation keeps: none, RELU, RELU1, RELU6.
+BOUNDS: tuple[tuple[float | None, float | None], ...] = ((None, None), (0.0, None), (-1.0, 1.0), (0.0, 6.0))
+ITEM = 4
+
+
+@dataclass(frozen=True)
+class Micro:
+    """A micro-kernel: `(A, B, C, bias)`. Offsets are in bytes, of each pixel: `a` in the activation, `c` in the result.
+
+    The depth is `taps` rows, `row` bytes apart, each of `runs` of neighbouring elements (offset, length). Of the last
+    vector, `tail` lanes are stored (0: all).
+    """
+
+    a: tuple[int, ...]
+    c: tuple[int, ...]
+    vectors: int
+    taps: int
+    row: int
+    runs: tuple[tuple[int, int], ...]
+    tail: int
+    act: int
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("micro", self), lambda name: self._build(m, name))
+
+    def _build(self, m: Module, name: str) -> None:
+        f = Function(m, name, (("ptr noalias readonly", "%A"), ("ptr noalias readonly", "%B"),
+                               ("ptr noalias", "%C"), ("ptr noalias readonly", "%bias")))
+        kind, size = vector(m.machine.lanes), m.machine.lanes * ITEM
+        start = [f.load(kind, "%bias", j * size) for j in range(self.vectors)] * len(self.a)
+
+        def tap(_: str, carried: list[str]) -> list[str]:
+            a, b, sums = carried[0], carried[1], carried[2:]
+            for offset, length in self.runs:
+                b, sums = self._run(f, f.at(a, offset), b, sums, length)
+            return [f.at(a, self.row), b, *sums]
+        carried = [("ptr", "%A"), ("ptr", "%B"), *((kind, s) for s in start)]
+        sums = f.loop(0, self.taps, 1, carried, tap)[2:] if self.taps > 1 else tap("0", ["%A", "%B", *start])[2:]
+        for i in range(len(self.a)):
+            for j in range(self.vectors):
+                value = f.clamp(kind, sums[i * self.vectors + j], *BOUNDS[self.act])
+                last = self.tail if j == self.vectors - 1 else 0
+                f.store_first(last or m.machine.lanes, m.machine.lanes, "float", value, "%C", self.c[i] + j * size)
+        f.finish()
+
+    def _run(self, f: Function, a: str, b: str, sums: list[str], length: int) -> tuple[str, list[str]]:
+        """The products of one run of neighbours; the panel's next place, and the sums."""
+        kind, size = vector(f.machine.lanes), f.machine.lanes * ITEM * self.vectors
+        turns = 2 if length % 2 == 0 and len(sums) <= UNROLLED else 3 if length % 3 == 0 and length <= 9 else 1
+
+        def body(_: str, carried: list[str]) -> list[str]:
+            a, b, now = carried[0], carried[1], carried[2:]
+            for u in range(turns):
+                now = self._step(f, a, b, now, u)
+            return [f.at(a, ITEM * turns), f.at(b, size * turns), *now]
+        found = f.loop(0, length, turns, [("ptr", a), ("ptr", b), *((kind, s) for s in sums)], body)
+        return found[1], found[2:]
+
+    def _step(self, f: Function, a: str, b: str, sums: list[str], step: int) -> list[str]:
+        """One element of the depth for all pixels and channels."""
+        lanes, found = f.machine.lanes, list(sums)
+        kind = vector(lanes)
+        panel = [f.load(kind, b, (step * self.vectors + j) * lanes * ITEM) for j in range(self.vectors)]
+        for i, offset in enumerate(self.a):
+            x = f.splat(kind, f.load("float", a, offset + step * ITEM))
+            for j in range(self.vectors):
+                n = i * self.vectors + j
+                found[n] = f.fma(kind, x, panel[j], found[n])
+        return found
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A convolution, or a product where the image is one row of pixels.
+
+    `x` begins at the first tap of the first output; `weights` and `bias` are offsets in the weights.
+    """
+
+    x: Place
+    out: Place
+    taps: int
+    runs: tuple[tuple[int, int], ...]
+    row: int
+    strides: tuple[int, int]
+    weights: int
+    bias: int
+    tile: Tile
+    act: int
+
+    @property
+    def depth(self) -> int:
+        """Elements under the filter."""
+        return self.taps * sum(length for _, length in self.runs)
+
+    def micro(self, pixels: int, vectors: int, tail: int) -> Micro:
+        """The micro-kernel of a tile's size."""
+        step, out = self.strides[1] * self.x.strides[2], self.out.strides[2]
+        return Micro(tuple(i * step for i in range(pixels)), tuple(i * out for i in range(pixels)), vectors, self.taps,
+                     self.row if self.taps > 1 else 0, self.runs, tail, self.act)
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("dense", self), lambda name: self._build(m, name))
+
+    def _build(self, m: Module, name: str) -> None:
+        f = Function(m, name, SHARED)
+        n, rows, width, channels = self.out.shape
+        lanes, t = m.machine.lanes, self.tile
+        panels = -(-channels // (lanes * t.vectors))
+        tiles = n * rows * t.parts
+        by_pixels = n * rows * width >= channels
+        first, last = f.share(tiles * panels)
+
+        def body(i: str, _: list[str]) -> None:
+            inner = panels if by_pixels else tiles
+            high, low = f.div(i, inner), f.rem(i, inner)
+            pixel, panel = (high, low) if by_pixels else (low, high)
+            self._tile(f, pixel, panel, panels)
+        f.loop(first, last, 1, [], body)
+        f.finish()
+
+    def _tile(self, f: Function, tile: str, panel: str, panels: int) -> None:
+        """One tile of one panel of channels."""
+        _, rows, _, channels = self.out.shape
+        t, size = self.tile, f.machine.lanes * ITEM * self.tile.vectors
+        line, part = f.div(tile, t.parts), f.rem(tile, t.parts)
+        image, y = f.div(line, rows), f.rem(line, rows)
+        x = f.add(f.mul(part, t.pixels), f.least(part, t.longer) if 0 < t.longer < t.parts else
+                  part if t.longer else 0)
+        a = f.at(self.x.base, f.add(self.x.offset, f.add(f.mul(image, self.x.strides[0]), f.add(
+            f.mul(y, self.x.strides[1] * self.strides[0]), f.mul(x, self.x.strides[2] * self.strides[1])))))
+        c = f.at(self.out.base, f.add(self.out.offset, f.add(f.mul(image, self.out.strides[0]), f.add(f.add(
+            f.mul(y, self.out.strides[1]), f.mul(x, self.out.strides[2])), f.mul(panel, size)))))
+        b = f.at("%weights", f.add(self.weights, f.mul(panel, size * self.depth)))
+        bias = f.at("%weights", f.add(self.bias, f.mul(panel, size)))
+        given = f"(ptr {a}, ptr {b}, ptr {c}, ptr {bias})"
+        rest = -(-channels // f.machine.lanes) - (panels - 1) * t.vectors
+        tail = channels % f.machine.lanes
+
+        def calls(vectors: int, tail: int) -> None:
+            sizes = t.sizes
+            long, short = sizes[0][0], sizes[-1][0]
+            if long == short:
+                f.do(f"call void @{self.micro(short, vectors, tail).emit(f.module)}{given}")
+                return
+            f.when(f.let(f"icmp slt i64 {part}, {t.longer}"),
+                   lambda: f.do(f"call void @{self.micro(long, vectors, tail).emit(f.module)}{given}"),
+                   lambda: f.do(f"call void @{self.micro(short, vectors, tail).emit(f.module)}{given}"))
+        if panels == 1 or rest == t.vectors and not tail:
+            calls(rest, tail)
+        else:
+            f.when(f.let(f"icmp eq i64 {panel}, {panels - 1}"), lambda: calls(rest, tail),
+                   lambda: calls(t.vectors, 0))
+
+
+def packed(w: Array, vectors: int, lanes: int) -> Array:
+    """Weights [depth, channels] by panels of `vectors` times `lanes` channels, the last one narrower, zeros behind."""
+    depth, channels = w.shape
+    whole = -(-channels // lanes) * lanes
+    wide = np.zeros((depth, whole), np.float32)
+    wide[:, :channels] = w
+    step = vectors * lanes
+    return np.concatenate([wide[:, at:at + step].reshape(-1) for at in range(0, whole, step)])
+
+
+def padded(values: Array, lanes: int) -> Array:
+    """A bias with zeros up to a whole vector."""
+    found = np.zeros(-(-values.size // lanes) * lanes, np.float32)
+    found[:values.size] = values
+    return found
+
+
+def taken(b: Bound, machine: Machine, *constants: str) -> bool:
+    """Whether an operation is of FLOAT32, not empty, and its weights are constants."""
+    tensors = [v for v in b.args.values() if isinstance(v, Tensor)]
+    return all(t.type == F32 and t.size > 0 for t in (*tensors, *b.outs)) and not b.args.get("nchw") and all(
+        b.args[name].data is not None for name in constants)
+
+
+def runs_of(kw: int, dilation: int, depth: int, cell: int) -> tuple[tuple[int, int], ...]:
+    """A filter's row of `kw` cells, `cell` bytes apart, of which it reads `depth` elements each."""
+    if kw == 1 or dilation == 1 and cell == depth * ITEM:
+        return ((0, kw * depth),)
+    return tuple((i * dilation * cell, depth) for i in range(kw))
+
+
+def made(w: Workshop, x: Place, out: Place, filters: Array, bias: Array, strides: tuple[int, int],
+         dilations: tuple[int, int], act: int) -> Dense:
+    """The task of filters [out, kh, kw, in] over an image."""
+    channels, kh, kw, depth = filters.shape
+    lanes = w.machine.lanes
+    runs = runs_of(kw, dilations[1], depth, x.strides[2])
+    if kh == kw == 1 and strides == (1, 1) and _one_row(x) and _one_row(out):
+        x, out = _as_row(x), _as_row(out)
+    n, rows, width, _ = out.shape
+    tile = best(channels, kw * depth, kh, n * rows, width, lanes, w.machine.registers)
+    matrix = filters.reshape(channels, -1).T
+    return Dense(x, out, kh, runs, dilations[0] * x.strides[1], strides,
+                 w.pack(packed(matrix, tile.vectors, lanes)), w.pack(padded(bias, lanes)), tile, act)
+
+
+def _one_row(p: Place) -> bool:
+    """Whether all pixels of all images are equally far apart."""
+    return p.even
+
+
+def _as_row(p: Place) -> Place:
+    """All pixels as one row of one image."""
+    n, h, w, c = p.shape
+    cell = p.strides[2]
+    return replace(p, shape=(1, 1, n * h * w, c), strides=(n * h * w * cell, n * h * w * cell, cell, p.item),
+                   border=Border())
+
+
+# Convolutions.
+def _takes(b: Bound, machine: Machine) -> bool:
+    return taken(b, machine, "w", "b")
+
+
+def pads(args: Any) -> tuple[int, int, int, int]:
+    """Top, left, bottom, right."""
+    return args["pt"], args["pl"], args["pb"], args["pr"]
+
+
+def _border(b: Bound) -> dict[int, Border]:
+    top, left, bottom, right = pads(b.args)
+    return {b.slots["x"]: Border(top, left, bottom, right)} if any(pads(b.args)) else {}
+
+
+def _make(w: Workshop, group: Group) -> Task:
+    b = group.head
+    top, left, _, _ = pads(b.args)
+    x, out = w.place(b.slots["x"]).shifted(top, left), w.place(b.outputs[0])
+    return made(w, x, out, b.args["w"].data, b.args["b"].data, (b.args["sh"], b.args["sw"]),
+                (b.args.get("dh", 1), b.args.get("dw", 1)), b.args["act"])
+
+
+# Products.
+def _takes_product(b: Bound, machine: Machine) -> bool:
+    return taken(b, machine, "w", "b")
+
+
+def rows_of(p: Place, depth: int) -> Place:
+    """A dense array as one image whose pixels are its rows of `depth` elements."""
+    count, cell = p.size // depth, depth * p.item
+    return replace(p, shape=(1, 1, count, depth), strides=(count * cell, count * cell, cell, p.item), border=Border())
+
+
+def _make_product(w: Workshop, group: Group) -> Task:
+    b = group.head
+    matrix: Sequence[Any] = b.args["w"].data
+    units, depth = np.shape(matrix)
+    x, out = rows_of(w.place(b.slots["x"]), depth), rows_of(w.place(b.outputs[0]), units)
+    return made(w, x, out, np.asarray(matrix).reshape(units, 1, 1, depth), b.args["b"].data, (1, 1), (1, 1),
+                b.args["act"])
+
+
+native(Family(_takes, _make, _border, strided=True), conv.CONV_2D)
+native(Family(_takes_product, _make_product), conv.FULLY_CONNECTED)

@@ -1,0 +1,74 @@
+"""How a product is cut: pixels by vectors of output channels that one micro-kernel keeps in registers.
+
+The costs are those of a measured model (cycles of one core): per step of the depth the larger of multiplications,
+loads and latency, and something for the begin and the end of each tile.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+#: Pixels that fit beside so many vectors of channels, where there are 32 registers, and where there are 16.
+FIT = {32: {1: 24, 2: 14, 3: 9, 4: 6}, 16: {1: 10, 2: 6, 3: 4}}
+#: Accumulators up to which two steps of the depth fit into one turn; beyond, loads are hoisted and spill.
+UNROLLED = 26
+#: Bytes of the first and the second cache that a panel of weights may take.
+NEAR, FAR = 32_000, 640_000
+
+
+@dataclass(frozen=True)
+class Tile:
+    """`pixels` of a row by `vectors` of channels; rows are cut into `parts`, the first `longer` of which have one
+    pixel more than the others."""
+
+    pixels: int
+    vectors: int
+    parts: int
+    longer: int
+
+    @property
+    def sizes(self) -> tuple[tuple[int, int], ...]:
+        """The sizes of parts that there are, each with how many."""
+        found = ((self.pixels + 1, self.longer), (self.pixels, self.parts - self.longer))
+        return tuple((size, n) for size, n in found if n)
+
+
+def cut(width: int, most: int, vectors: int) -> Tile:
+    """Rows of a width cut into parts of nearly equal size, at most `most`."""
+    parts = -(-width // most)
+    return Tile(width // parts, vectors, parts, width % parts)
+
+
+@lru_cache(maxsize=4096)
+def best(channels: int, depth: int, taps: int, rows: int, width: int, lanes: int, registers: int) -> Tile:
+    """The tile for `rows` of `width` pixels and so many output channels; `depth` is that of one of `taps` rows."""
+    return min(_candidates(channels, width, lanes, registers),
+               key=lambda t: (_cost(t, channels, depth, taps, rows, width, lanes), -t.pixels))
+
+
+def _candidates(channels: int, width: int, lanes: int, registers: int) -> Iterator[Tile]:
+    fit, there = FIT[registers], -(-channels // lanes)
+    for vectors, most in fit.items():
+        if vectors <= there:
+            for pixels in range(max(1, most // 2), most + 1):
+                yield cut(width, pixels, vectors)
+
+
+def _cost(t: Tile, channels: int, depth: int, taps: int, rows: int, width: int, lanes: int) -> float:
+    full, rest = divmod(-(-channels // lanes), t.vectors)
+    total, whole = 0.0, depth * taps
+    for vectors, panels in ((t.vectors, full), (rest, 1)):
+        if not vectors or not panels:
+            continue
+        size = whole * vectors * lanes * 4
+        tiles = 0
+        for pixels, count in t.sizes:
+            step = max(pixels * vectors / 2, (pixels + vectors) / 2 * 1.03, 4.0)
+            step *= 1.02 if pixels * vectors <= UNROLLED else 1.04
+            step += 0.3 * vectors if size > NEAR else 0
+            tiles += count * rows
+            total += panels * count * rows * (whole * step + 14 + 5 * taps + 1.7 * pixels * vectors)
+        if rows * width < channels:
+            total += panels * tiles * max(0, size - FAR) / 24
+    return total
