@@ -56,8 +56,14 @@ def takes(domain: str, name: str, version: int) -> tuple[Takes, ...] | None:
 
 
 def agree(domain: str, name: str, version: int, given: Sequence[Given]) -> None:
-    """Raise `FormatError` where inputs have types that the operator does not take, or different ones."""
-    inputs = takes(domain, name, version)
+    """Raise `FormatError` where inputs have types that the operator does not take, or different ones.
+
+    So it does where the operator is newer than the version of its domain that the file imports.
+    """
+    inputs, first = takes(domain, name, version), next((since for since, _ in rows().get((domain, name), ())), 0)
+    if version < first:
+        raise FormatError(f"is an operator of version {first} of {domain or 'ai.onnx'} on, and the file imports "
+                          f"version {version}")
     if not inputs:
         return
     found: dict[str, tuple[int, str]] = {}

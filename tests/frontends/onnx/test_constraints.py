@@ -45,6 +45,11 @@ def test_types_that_do_not_fit(op: str, types: tuple[int, ...], said: str) -> No
     assert said in str(found.value)
 
 
+def test_an_operator_that_is_newer_than_the_file_says() -> None:
+    with pytest.raises(FormatError, match=r"RMSNormalization: is an operator of version 23 of ai.onnx on, and the file"):
+        nnx_convert.convert(model("RMSNormalization", FLOAT, FLOAT))
+
+
 @pytest.mark.parametrize(("op", "types"), [
     ("Add", (INT64, INT64)), ("Pow", (FLOAT, INT64)), ("Where", (BOOL, STRING, STRING)), ("Gather", (STRING, INT32)),
     ("SequenceConstruct", (FLOAT, FLOAT)), ("Max", (INT32, INT32))], ids=str)

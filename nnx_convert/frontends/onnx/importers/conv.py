@@ -157,6 +157,8 @@ def DeformConv(g: Op, x: Value, w: Value, offset: Value, b: Value | None = None,
 def Col2Im(g: Op, x: Value, image_shape: Value, block_shape: Value, *, dilations: tuple[int, ...] | None = None,
            pads: tuple[int, ...] | None = None, strides: tuple[int, ...] | None = None) -> Value:
     axes, sizes, kernel = block_shape.shape[0], g.ints(image_shape), g.ints(block_shape)
+    if not known(axes):
+        g.unsupported("has an open number of axes")
     amounts = sized("pads", pads, 2 * axes, 0)
     s = Sliding(kernel or (1,) * axes, sized("strides", strides, axes, 1), sized("dilations", dilations, axes, 1),
                 amounts[:axes], amounts[axes:])
