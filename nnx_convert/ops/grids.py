@@ -30,7 +30,7 @@ ToByte = Annotated[Type, Kind(CODES, output="type")]
 def lies_along(own: Shape, of: Shape, axis: int, block: int) -> bool:
     """Whether a scale or a zero point of this shape belongs to a tensor of that one."""
     if all(known(n) and n == 1 for n in own) or not -len(of) <= axis < len(of):
-        return all(known(n) and n == 1 for n in own)
+        return all(n == 1 for n in own)
     axis %= len(of)
     if not block:
         return len(own) == 1 and own[0] == of[axis]
