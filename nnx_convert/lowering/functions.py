@@ -4,9 +4,10 @@ from __future__ import annotations
 import math
 
 from ..graph import Node, Value
-from ..ops import elementwise as e, functions as f, host, host_math
-from ..types import I32
-from .expand import BY_ZERO, EXPAND, floats, like, zero_divisor
+from ..ops import elementwise as e, functions as f, host, host_math, norm, shape
+from ..types import I32, Tensor, product
+from .expand import BY_ZERO, EXPAND, floats, like, shaped, zero_divisor
+from .legalize import LEGALIZE
 from .rewrite import Refusal, Result, Rewriter
 
 #: erf(x) = tanh(x * q(x ** 2)) and Gauss's integral = logistic(x * p(x ** 2)), least error over all x by Remez's
@@ -66,6 +67,32 @@ def mish(g: Rewriter, node: Node) -> Result:
     small, two = g(e.EXP, g(e.MINIMUM, x, like(g, x, 20.0))), like(g, x, 2.0)
     n = g(e.MUL, small, g(e.ADD, small, two, act=0), act=0)
     return g.legal(g(e.MUL, x, g(e.DIV, n, g(e.ADD, n, two, act=0), act=0), act=0))
+
+
+@LEGALIZE.on(e.ELU)
+def elu(g: Rewriter, node: Node) -> Result:
+    """Below level 30 max(x, 0) + alpha * (exp(min(x, 0)) - 1), the smaller as -max(-x, 0): within 6e-8 * alpha."""
+    x, alpha = node.args["x"], node.args["alpha"]
+    if not g.fault(node) or not floats(node):
+        return None
+    below = g(e.NEG, g(e.RELU, g(e.NEG, x)))
+    bent = g(e.MUL, g(e.ADD, g(e.EXP, below), like(g, x, -1.0), act=0), like(g, x, alpha), act=0)
+    return g(e.ADD, g(e.RELU, x), bent, act=0)
+
+
+@LEGALIZE.on(norm.SOFTMAX)
+def softmax_of_rows(g: Rewriter, node: Node) -> Result:
+    """Below level 29 along the last axis of two: what is before it as one, another axis turned to its place."""
+    x, beta, out = node.args["x"], node.args["beta"], node.outputs[0].tensor
+    rank = len(x.shape)
+    if not g.fault(node):
+        return None
+    axis = node.args["axis"] % rank
+    order = [*(i for i in range(rank) if i != axis), axis]
+    turned = x if axis == rank - 1 else g(shape.TRANSPOSE, x, order)
+    rows = shaped(g, turned, (product(turned.shape[:-1]), turned.shape[-1]))
+    found = shaped(g, g(norm.SOFTMAX, rows, beta=beta, out=Tensor(out.type, None, out.quant)), turned.shape)
+    return g.legal(found if turned is x else g(shape.TRANSPOSE, found, [order.index(i) for i in range(rank)]))
 
 
 @EXPAND.on(f.TRUNC_MOD)

@@ -100,10 +100,10 @@ NARROWED_HOSTED = {name: where for where, names in {
     """,
     (1, 2): """
         chain mean_wide mean_last transpose_merged transpose_back transpose_six transpose_windows strided_wide
-        strided_shrunk matmul_shared slice_wide
+        strided_shrunk matmul_shared slice_wide softmax_inner
     """,
     (0, 1, 2): """
-        cos_wide compared less_wide softmax_inner mul_across add_across tile_wide
+        cos_wide compared less_wide mul_across add_across tile_wide
         broadcast_wide broadcast_run diagonal_wide
     """,
     (0, 1, 2, 3, 4): "add_signed sub_int",
