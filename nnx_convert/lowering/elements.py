@@ -1,15 +1,16 @@
 """Which operations treat every element alike: read off the table."""
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from ..schema import MEANINGLESS, OpDef, OpError
-from ..signature import Param
-from ..types import UNKNOWN, Tensor, Type, Undecided
+from ..signature import Args, Param
+from ..types import UNKNOWN, Shape, Tensor, Type, Undecided, known
 
-#: Sizes that tell the axes apart.
-PROBE = (2, 3, 5)
+#: Sizes that tell the axes apart, and those of something that is repeated along two of them.
+PROBE, SMALL = (2, 3, 5), (1, 3, 1)
 #: Arguments that say which axes an operation works along, or in which order they are.
 ABOUT_AXES = {"axis", "axes", "nchw", "batch", "time_major", "perm", "groups"}
 #: Those that work along the last axes without an argument that says so.
@@ -31,16 +32,24 @@ def elementwise(op: OpDef) -> bool:
         return False
     key = next(iter(op.types))
     args = {p.name: _probe(p, op, key) for p in form.params}
-    tensors = [a for a in args.values() if isinstance(a, Tensor)]
-    if not tensors or any(not m.holds(args[p.name]) for p in form.params for m in p.limits
-                          if isinstance(args[p.name], Tensor)):
+    tensors = [name for name, a in args.items() if isinstance(a, Tensor)]
+    if not tensors or any(not m.holds(args[p.name]) for p in form.params for m in p.limits if p.name in tensors):
         return False
+    # Where one is smaller it is repeated, or it may not be; a table that elements are looked up in is neither.
+    small = ({name: replace(args[name], dims=SMALL)} for name in tensors * (len(tensors) > 1))
+    return _made(op, args) == PROBE and all(_made(op, args | one) in (PROBE, None) for one in small)
+
+
+def _made(op: OpDef, args: Args) -> Shape | None:
+    """The shape of the output, () where it does not follow; None where the operation does not take the arguments."""
     try:
-        found = form.call(args)
+        found = op.forms[0].call(args)
         outs = found if isinstance(found, tuple | list) else (found,)
-        return outs[0].dims == PROBE and all(r.test(args | {"out": None}) for r in op.rules if "out" not in r.names)
+        holds = all(r.test(args | {"out": None}) for r in op.rules if "out" not in r.names)
+        sizes = outs[0].dims or ()
+        return (sizes if all(map(known, sizes)) else ()) if holds else None
     except (Undecided, OpError, *MEANINGLESS):
-        return False
+        return None
 
 
 def _probe(p: Param, op: OpDef, key: Type) -> Any:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..graph import Build, Graph, Node, Value
-from ..ops import convert, elementwise as e, ex, gather, grids, host, host_math, norm, reduce as r, shape
-from ..schema import OpDef, OpError
+from ..ops import ex, gather, host, host_math, norm, reduce as r, shape
+from ..schema import OPS, OpDef, OpError
 from ..symbols import same
 from ..target import Target
 from ..types import B8, I32, UNKNOWN, ChannelQuant, Shape, Tensor, known, product
 from .axes import alike
+from .elements import elementwise
 from .legalize import LEGALIZE, PREFER_EX
 from .rewrite import Event, Refusal, Result, Rewriter, Rules
 
@@ -25,14 +26,8 @@ MOST = 4
 DIFFER = "its operands have open sizes that may differ"
 #: Axes of size 1 that stand for nothing go with any neighbour.
 FREE = None
-ELEMENTS = (
-    e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.POW, e.PRELU, e.EQUAL, e.NOT_EQUAL, e.GREATER, e.GREATER_EQUAL,
-    e.LESS, e.LESS_EQUAL, e.LOGICAL_AND, e.LOGICAL_OR, e.LOGICAL_NOT, e.SELECT, e.ABS, e.NEG, e.EXP, e.LOG, e.SIN,
-    e.SQRT, e.RSQRT, e.FLOOR, e.RELU, e.RELU1, e.RELU6, e.LOGISTIC, e.TANH, e.ELU, e.HARD_SWISH,
-    convert.CAST, convert.QUANTIZE, convert.DEQUANTIZE, grids.QUANTIZE_EVEN, grids.RELABEL,
-    host.LEAKY_RELU, host.SQUARE, host.CEIL, host.COS, host.ROUND, host.RELU_0_TO_1, host.SQUARED_DIFFERENCE,
-    host.FLOOR_DIV, host.FLOOR_MOD, host.TRUNC_DIV, host.TO_BOOL, host.TO_MASK, host.REQUANTIZE,
-    host_math.SIGN, host_math.GELU)
+#: What has a code of NNAPI's, or is expanded to what has.
+ELEMENTS = tuple(op for op in OPS.values() if elementwise(op) and not op.host and not op.ex and op is not host.WHERE)
 REDUCTIONS = (r.MEAN, r.REDUCE_SUM, r.REDUCE_PROD, r.REDUCE_MAX, r.REDUCE_MIN, r.REDUCE_ALL, r.REDUCE_ANY)
 #: Those that give the same over some axes and then over the others.
 STEPWISE = (r.REDUCE_MAX, r.REDUCE_MIN, r.REDUCE_ALL, r.REDUCE_ANY)
