@@ -60,9 +60,36 @@ def Conv(g: Op, x: Value, w: Value, b: Value | None = None, *, auto_pad: str = "
          pads: tuple[int, ...] | None = None, strides: tuple[int, ...] | None = None) -> Value:
     s = sliding(g, x, filters(g, x, w, kernel_shape), strides, dilations, pads, auto_pad)
     divided(w, group, "filters")
+    if group == 1 and len(s.kernel) == 3 and flattens(x, s, w):
+        return deep(g, x, w, bias(g, x, b, w.shape[0]), s)
     if not native(x, s, w) or s.dilations.count(1) < len(s.kernel) and 1 < group > MOST_GROUPS and w.shape[1] != 1:
         return g(conv_nd.CONV_ND, x, w, b, groups=group, **s.nd)
     return as_before(g, plane(g, as_plane(g, x), flat(g, w), bias(g, x, b, w.shape[0]), s.plane, group), x)
+
+
+def flattens(x: Value, s: Sliding, w: Value) -> bool:
+    """Whether a volume can be looked at as images: of the sizes only the batch may be open."""
+    sizes = all(map(known, (*x.shape[1:], *w.shape)))
+    return x.type in (F32, F16) and sizes and min(s.pads) >= 0 and min(s.out(x.shape[2:])) > 0
+
+
+def deep(g: Op, x: Value, w: Value, b: Value, s: Sliding) -> Value:
+    """The convolution of a volume as one of images: the layers that a filter reads at a time are its channels."""
+    (n, c, _, *sizes), (units, _, depth, *kernel) = x.shape, w.shape
+    layers, *out = s.out(x.shape[2:])
+    flat = g.reshape(x, (n, c, x.shape[2], prod(sizes)))
+    if s.heads[0] or s.tails[0]:
+        flat = g(shape.PAD, flat, [[0, 0], [0, 0], [s.heads[0], s.tails[0]], [0, 0]])
+    starts = [k * s.dilations[0] for k in range(depth)]
+    parts = [g(shape.STRIDED_SLICE, flat, [0, 0, at, 0], [0, 0, at + (layers - 1) * s.strides[0] + 1, 0],
+               [1, 1, s.strides[0], 1], begin_mask=11, end_mask=11, shrink_mask=0) for at in starts]
+    joined = g(shape.CONCATENATION, xs=tuple(parts), axis=1) if depth > 1 else parts[0]
+    images = g.reshape(g(shape.TRANSPOSE, joined, [0, 2, 1, 3]), (n * layers, depth * c, *sizes))
+    rows = g(shape.TRANSPOSE, g.reshape(w, (units, c, depth, prod(kernel))), [0, 2, 1, 3])
+    across = Sliding(s.kernel[1:], s.strides[1:], s.dilations[1:], s.heads[1:], s.tails[1:])
+    made = plane(g, images, g.reshape(rows, (units, depth * c, *kernel)), b, across, 1)
+    back = g(shape.TRANSPOSE, g.reshape(made, (n, layers, units, prod(out))), [0, 2, 1, 3])
+    return g.reshape(back, (n, units, layers, *out))
 
 
 def plane(g: Op, x: Value, w: Value, b: Value, s: Sliding, group: int) -> Value:

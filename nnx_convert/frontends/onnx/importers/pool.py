@@ -45,6 +45,27 @@ def pooled(g: Op, op: OpDef, x: Value, s: Sliding) -> Value:
                           nchw=True), x)
 
 
+def stepwise(g: Op, op: OpDef, x: Value, s: Sliding) -> Value | None:
+    """A pool over volumes as one over their layers, then one across them; None where that does not do.
+
+    All windows of a layer have as many cells as those of the layers beside it, so the mean of means is the mean.
+    """
+    if len(s.kernel) != 3 or not all(map(known, x.shape[1:])):
+        return None
+    (n, c, layers, *sizes), across = x.shape, part(s, slice(1, 3))
+    along = Sliding((s.kernel[0], 1), (s.strides[0], 1), (s.dilations[0], 1), (s.heads[0], 0), (s.tails[0], 0))
+    if not native(x, across, *FLOATS) or not native(x, along, *FLOATS):
+        return None
+    out = s.out(x.shape[2:])
+    flat = pooled(g, op, g.reshape(x, (n, c * layers, *sizes)), across)
+    return g.reshape(pooled(g, op, g.reshape(flat, (n, c, layers, out[1] * out[2])), along), (n, c, *out))
+
+
+def part(s: Sliding, axes: slice) -> Sliding:
+    """The window along some axes."""
+    return Sliding(s.kernel[axes], s.strides[axes], s.dilations[axes], s.heads[axes], s.tails[axes])
+
+
 def padded(g: Op, x: Value, s: Sliding) -> Value:
     """x with zeros around it that count."""
     if not s.padded:
@@ -71,6 +92,9 @@ def MaxPool(g: Op, x: Value, *, kernel_shape: tuple[int, ...], auto_pad: str = "
     whole = ended(s, x.shape[2:], ceil_mode)
     if whole is not None and not g.wanted(1) and native(x, whole, *FLOATS, Q8, Q8S):
         return pooled(g, image.MAX_POOL_2D, x, whole)
+    made = None if whole is None or g.wanted(1) else stepwise(g, image.MAX_POOL_2D, x, whole)
+    if made is not None:
+        return made
     if s.scheme:
         g.unsupported("pads by a scheme that follows from open sizes", "give the input sizes")
     found = g.add(pool_nd.MAX_POOL_ND, x, ceil=bool(ceil_mode), column_major=storage_order == 1, **over(s))
@@ -91,6 +115,9 @@ def AveragePool(g: Op, x: Value, *, kernel_shape: tuple[int, ...], auto_pad: str
         rest = tuple(w - t for w, t in zip(whole.tails, s.tails, strict=True))
         if native(x, bare(s).ended(rest), *FLOATS):
             return pooled(g, image.AVERAGE_POOL_2D, padded(g, x, s), bare(s).ended(rest))
+    made = None if whole is None or counted else stepwise(g, image.AVERAGE_POOL_2D, x, whole)
+    if made is not None:
+        return made
     return g(pool_nd.AVERAGE_POOL_ND, x, ceil=bool(ceil_mode), counted=bool(count_include_pad), **over(s))
 
 

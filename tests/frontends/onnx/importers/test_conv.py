@@ -92,7 +92,8 @@ def test_transposed_in_groups(attributes: dict[str, Any], groups: int, kernel: t
 NATIVE: list[tuple[Node, list[str]]] = [
     (CONV[1], ["CONV_2D"]), (CONV[5], ["GROUPED_CONV_2D"]), (CONV[6], ["CONV_2D", "CONV_2D"]),
     (CONV[7], ["DEPTHWISE_CONV_2D"]), (CONV[8], ["DEPTHWISE_CONV_2D"]), (n("Conv", ROW, f(3, 4, 3)), ["CONV_2D"]),
-    (n("Conv", CUBE, f(3, 2, 2, 1, 3)), ["CONV_ND"]), (TRANSPOSED[2], ["TRANSPOSE_CONV_2D"]),
+    (n("Conv", CUBE, f(3, 2, 2, 1, 3), pads=[1, 0, 0, 0, 0, 0]), ["PAD", "STRIDED_SLICE", "STRIDED_SLICE", "CONV_2D"]),
+    (n("Conv", CUBE, f(4, 1, 2, 2, 2), group=2), ["CONV_ND"]), (TRANSPOSED[2], ["TRANSPOSE_CONV_2D"]),
     (TRANSPOSED[3], ["TRANSPOSE_CONV_2D"]), (COLUMNS[0], ["TRANSPOSE_CONV_2D"])]
 MOVES = ("TRANSPOSE", "RESHAPE", "SPLIT", "SPLIT_EX", "CONCATENATION")
 

@@ -61,7 +61,8 @@ CASES: list[Node] = [
     n("AveragePool", IMAGE, pads=[1, 1, 1, 0], count_include_pad=1, **GAPS),
     *(n(op, x, kernel_shape=[2] * (x.ndim - 2), strides=[2] * (x.ndim - 2)) for op in ("MaxPool", "AveragePool")
       for x in (ROW, CUBE)),
-    n("AveragePool", CUBE, kernel_shape=[2, 3, 2], pads=[1] * 6, ceil_mode=1, strides=[2, 2, 2]),
+    *(n(op, CUBE, kernel_shape=[2, 3, 2], pads=[1] * 6, ceil_mode=1, strides=[2, 2, 2]) for op in (
+        "MaxPool", "AveragePool")), n("AveragePool", CUBE, kernel_shape=[3, 2, 2], pads=[1] * 6, count_include_pad=1),
     *(n("MaxPool", BYTES.astype(k), kernel_shape=[2, 3], strides=[2, 1]) for k in (np.uint8, np.int8)),
     *(n(op, IMAGE.astype(k), kernel_shape=[2, 2]) for op in ("MaxPool", "AveragePool") for k in WIDE
       if op == "MaxPool" or k != ml_dtypes.bfloat16),
@@ -126,6 +127,9 @@ NATIVE: list[tuple[Node, list[str]]] = [
     (n("MaxPool", IMAGE, **GAPS), ["MAX_POOL_ND"]), (n("AveragePool", IMAGE, **KERNELS[4]), ["AVERAGE_POOL_2D"]),
     (n("AveragePool", IMAGE, count_include_pad=1, **KERNELS[4]), ["PAD", "AVERAGE_POOL_2D"]),
     (n("LpPool", IMAGE, kernel_shape=[2, 2], pads=[1, 1, 0, 0]), ["PAD", "L2_POOL_2D", "MUL"]),
+    *((n(op, CUBE, kernel_shape=[2, 3, 2], pads=[1, 1, 0, 0, 1, 1], strides=[2, 1, 2]), [name, name])
+      for op, name in (("MaxPool", "MAX_POOL_2D"), ("AveragePool", "AVERAGE_POOL_2D"))),
+    (n("AveragePool", CUBE, kernel_shape=[2, 2, 2], dilations=[1, 2, 1]), ["AVERAGE_POOL_ND"]),
     (n("GlobalAveragePool", IMAGE), ["MEAN"]), (n("GlobalMaxPool", IMAGE), ["REDUCE_MAX"])]
 
 
