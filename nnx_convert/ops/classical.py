@@ -38,8 +38,7 @@ def LOOKUP(x: T, keys: AnyKey, values: AnyKey, default: AnyKey) -> AnyKey:
       Rule("aggregate is 0 average, 1 sum, 2 least or 3 most", lambda aggregate: aggregate in range(4)))
 def TREES(x: Rows, feature: Counts, split: Wide, mode: Counts, yes: Counts, no: Counts, missing: Counts,
           roots: Counts, first: Counts, target: Counts, weight: Wide, aggregate: Int, targets: Positive) -> T:
-    """Per row of x and target, the weights of the leaves it comes to, one in each tree: the node n asks its feature,
-    NaN goes on to `yes` where missing[n]; a leaf has the weights first[n] to first[n + 1]."""
+    """Of the weights first[n] to first[n + 1] of the leaves n that a row comes to, one a tree, one for each target."""
     return Tensor(x.type, (x.shape[0], targets))
 
 

@@ -16,8 +16,7 @@ ONE = Rule("length is one number", lambda length: length is None or length.size 
 @host(60670, ALL, NUMBERS, ONE, Rule("axis is one axis of x, and not its last", lambda x, axis: axis.size == 1 and
                                      -x.rank <= axis.ints()[0] < x.rank and axis.ints()[0] % x.rank < x.rank - 1))
 def DFT(x: T, length: AnyT | None, axis: AnyT, inverse: Bool, onesided: Bool) -> T:
-    """The discrete Fourier transform of x along axis, cut or filled with zeros to length; onesided: its first half,
-    or the real signal that has this first half. The last axis of the result holds complex numbers, or real ones."""
+    """x transformed along axis, cut or filled to length; onesided: its first half, or the real signal that has it."""
     numbers = 1 if onesided and inverse else 2
     if not known(axis.ints()[0]):
         return x.like((*(UNKNOWN,) * (x.rank - 1), numbers))

@@ -26,8 +26,7 @@ def TEXT_JOIN(x: T, y: Text) -> T:
 
 @host(60681, {STR: 27}, ONE_TEXT, outs=("parts", "counts"))
 def TEXT_SPLIT(x: T, separator: Text, most: Int) -> tuple[T, Counts]:
-    """x cut at each separator, at white space where that is empty, `most` times at most (below 0: everywhere); parts
-    are filled up with empty texts, counts say how many there are."""
+    """x cut at each separator (white space: empty), `most` times at most; counts say how many parts a text has."""
     return Tensor(STR, (*x.shape, UNKNOWN)), Tensor(I64, x.shape)
 
 
@@ -49,6 +48,5 @@ def TEXT_MATCH(x: T, pattern: Text) -> Annotated[Tensor, Kind({B8: 27})]:
 def TERMS(x: Annotated[T, rank(1, 2)], pool: Annotated[Tensor, Kind({STR: 27, I32: 27, I64: 27})], starts: Counts,
           columns: Counts, weights: Annotated[Tensor, Kind({F32: 27})] | None, least: Int, most: Int, skips: Int,
           mode: Int, size: Int) -> Annotated[Tensor, Kind({F32: 27})]:
-    """How often each n-gram of the pool, least <= n <= most, occurs in each row of x, with up to `skips` elements
-    left out between its own; n-gram i counts in columns[i] of `size`, those of length n start at starts[n - 1]."""
+    """How often each n-gram of the pool occurs in each row, its elements 1 to skips + 1 apart, in its columns[i]."""
     return Tensor(F32, (*x.shape[:-1], size))

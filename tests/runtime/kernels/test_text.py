@@ -41,7 +41,8 @@ def test_parts_are_filled_up(separator: str, most: int, want: list[list[str]], c
 
 
 @pytest.mark.parametrize(("change", "sensitive", "want"), [
-    (t.KEEP, True, ["Mon", "TUE"]), (t.KEEP, False, ["TUE"]), (t.LOWER, False, ["tue"]), (t.UPPER, True, ["MON", "TUE"])])
+    (t.KEEP, True, ["Mon", "TUE"]), (t.KEEP, False, ["TUE"]), (t.LOWER, False, ["tue"]),
+    (t.UPPER, True, ["MON", "TUE"])])
 def test_stopwords_go_and_letters_change(change: int, sensitive: bool, want: list[str]) -> None:
     args = {"x": words("Mon", "mon", "TUE"), "stopwords": words("mon"), "change": change, "sensitive": sensitive}
     assert said(run_op(t.TEXT_NORMALIZE, args)[0]) == want
