@@ -118,8 +118,8 @@ def _arguments(node: Node) -> Iterator[tuple[Param, Value]]:
 
 
 def _free(node: Node, p: Param) -> bool:
-    """Whether an operand may have either type, whatever the others have; what a list holds keeps its own."""
-    if any(v.type == LIST for v in (*node.inputs, *node.outputs)):
+    """Whether an operand may have either type, whatever the others have; what lists and graphs take keeps its own."""
+    if node.graphs or any(v.type == LIST for v in (*node.inputs, *node.outputs)):
         return False
     return node.op.host and node.op.twin_of is None and not p.kind.is_key and {I32, I64} <= set(p.kind.levels)
 

@@ -20,6 +20,7 @@ from nnx_convert.lowering.rewrite import Event
 from nnx_convert.ops import (
     control, convert, elementwise as e, folds, functions, gather, host, host_arrays as h, host_math, indexing,
     reduce as r, shape)
+from nnx_convert.ops.loop import LOOP
 from nnx_convert.target import Target
 from nnx_convert.types import B8, F32, I32, I64, UNKNOWN, Port, Rim, Tensor, Type, known, symbol
 
@@ -172,6 +173,14 @@ def test_states_and_what_crosses_into_graphs_keep_their_type() -> None:
     legal, _ = lower(finished(g, (x,), (y,)), Target(), evaluate)
     assert CompiledModel(flatten(legal)).run([np.float32([1, 5, 2])])[0].tolist() == [1]
     assert legal.outputs[0].type == I64
+    g = Build("main")
+    on = Build("round")
+    i, go, last = Value("i", Tensor(I64, (1,))), Value("go", Tensor(B8, (1,))), Value("last", Tensor(I64, (1,)))
+    rounds = on.finish((i, go, last), (go, on(e.MAXIMUM, last, i)), Rim())
+    place = cast(g, g(r.ARGMAX, x, axis=0), I64)
+    (y,) = g.add(LOOP, body=rounds, trip=long(g, 3), cond=None, states=1, values=(place,), count=1, outs=(None,))
+    legal, _ = lower(finished(g, (x,), (y,)), Target(), evaluate)
+    assert CompiledModel(flatten(legal)).run([np.float32([1, 5, 2])])[0].tolist() == [2]
     state = Value("s", Tensor(I64, (2,)))
     port = Port("s", "int64", (2,), state=True)
     g = Build("stateful")
