@@ -5,6 +5,7 @@ at a time for all lanes, and weights are packed by panels of channels, so that b
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,16 +13,15 @@ from typing import Any
 import numpy as np
 
 from ...ops import conv
-from ...types import F32, Array, Tensor
+from ...types import F32, Array, Shape, Tensor
 from ..bind import Bound
+from .elements import BOUNDS, Part, chainable, chained, spread, tensors_of
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .places import Border, Place
-from .tasks import Family, Group, Task, Workshop, native
+from .tasks import Family, Group, Task, Workshop, native, slots_of
 from .tiles import UNROLLED, Tile, best
 
-#: What a fused activation keeps: none, RELU, RELU1, RELU6.
-BOUNDS: tuple[tuple[float | None, float | None], ...] = ((None, None), (0.0, None), (-1.0, 1.0), (0.0, 6.0))
 ITEM = 4
 
 
@@ -30,7 +30,8 @@ class Micro:
     """A micro-kernel: `(A, B, C, bias)`. Offsets are in bytes, of each pixel: `a` in the activation, `c` in the result.
 
     The depth is `taps` rows, `row` bytes apart, each of `runs` of neighbouring elements (offset, length). Of the last
-    vector, `tail` lanes are stored (0: all).
+    vector, `tail` lanes are stored (0: all). Before that, the `chain` is done to the sums (input 0) and to `extras`,
+    of which the bytes from pixel to pixel and from channel to channel are told.
     """
 
     a: tuple[int, ...]
@@ -41,14 +42,17 @@ class Micro:
     runs: tuple[tuple[int, int], ...]
     tail: int
     act: int
+    chain: tuple[Part, ...] = ()
+    extras: tuple[tuple[int, int], ...] = ()
 
     def emit(self, m: Module) -> str:
         """Write the function."""
         return m.once(("micro", self), lambda name: self._build(m, name))
 
     def _build(self, m: Module, name: str) -> None:
+        more = tuple(("ptr readonly", f"%E{n}") for n in range(len(self.extras)))
         f = Function(m, name, (("ptr noalias readonly", "%A"), ("ptr noalias readonly", "%B"),
-                               ("ptr noalias", "%C"), ("ptr noalias readonly", "%bias")))
+                               ("ptr", "%C"), ("ptr noalias readonly", "%bias"), *more))
         kind, size = vector(m.machine.lanes), m.machine.lanes * ITEM
         start = [f.load(kind, "%bias", j * size) for j in range(self.vectors)] * len(self.a)
 
@@ -62,9 +66,25 @@ class Micro:
         for i in range(len(self.a)):
             for j in range(self.vectors):
                 value = f.clamp(kind, sums[i * self.vectors + j], *BOUNDS[self.act])
-                last = self.tail if j == self.vectors - 1 else 0
-                f.store_first(last or m.machine.lanes, m.machine.lanes, "float", value, "%C", self.c[i] + j * size)
+                count = self.tail if self.tail and j == self.vectors - 1 else m.machine.lanes
+                value = self._followed(f, value, i, j, count)
+                f.store_first(count, m.machine.lanes, "float", value, "%C", self.c[i] + j * size)
         f.finish()
+
+    def _followed(self, f: Function, value: str, i: int, j: int, count: int) -> str:
+        """What the chain makes of the sums of a pixel and a vector of channels."""
+        lanes = f.machine.lanes
+        kind, inputs = vector(lanes), [value]
+        if not self.chain:
+            return value
+        for n, (pixel, channel) in enumerate(self.extras):
+            at = i * pixel + j * lanes * channel
+            inputs.append(f.load_first(count, lanes, "float", f"%E{n}", at) if channel else
+                          f.splat(kind, f.load("float", f"%E{n}", at)))
+        made: list[str] = []
+        for part in self.chain:
+            made.append(part.emit(f, kind, inputs, made))
+        return made[-1]
 
     def _run(self, f: Function, a: str, b: str, sums: list[str], length: int) -> tuple[str, list[str]]:
         """The products of one run of neighbours; the panel's next place, and the sums."""
@@ -109,6 +129,8 @@ class Dense:
     bias: int
     tile: Tile
     act: int
+    chain: tuple[Part, ...] = ()
+    extras: tuple[Place, ...] = ()
 
     @property
     def depth(self) -> int:
@@ -119,7 +141,8 @@ class Dense:
         """The micro-kernel of a tile's size."""
         step, out = self.strides[1] * self.x.strides[2], self.out.strides[2]
         return Micro(tuple(i * step for i in range(pixels)), tuple(i * out for i in range(pixels)), vectors, self.taps,
-                     self.row if self.taps > 1 else 0, self.runs, tail, self.act)
+                     self.row if self.taps > 1 else 0, self.runs, tail, self.act, self.chain,
+                     tuple((e.strides[2], e.strides[3]) for e in self.extras))
 
     def emit(self, m: Module) -> str:
         """Write the function."""
@@ -152,11 +175,14 @@ class Dense:
                   part if t.longer else 0)
         a = f.at(self.x.base, f.add(self.x.offset, f.add(f.mul(image, self.x.strides[0]), f.add(
             f.mul(y, self.x.strides[1] * self.strides[0]), f.mul(x, self.x.strides[2] * self.strides[1])))))
-        c = f.at(self.out.base, f.add(self.out.offset, f.add(f.mul(image, self.out.strides[0]), f.add(f.add(
-            f.mul(y, self.out.strides[1]), f.mul(x, self.out.strides[2])), f.mul(panel, size)))))
+
+        def pixel(p: Place) -> str:
+            at = f.add(f.mul(image, p.strides[0]), f.add(f.mul(y, p.strides[1]), f.mul(x, p.strides[2])))
+            return f.at(p.base, f.add(p.offset, f.add(at, f.mul(panel, size if p.strides[3] else 0))))
+        c = pixel(self.out)
         b = f.at("%weights", f.add(self.weights, f.mul(panel, size * self.depth)))
         bias = f.at("%weights", f.add(self.bias, f.mul(panel, size)))
-        given = f"(ptr {a}, ptr {b}, ptr {c}, ptr {bias})"
+        given = "(" + ", ".join(f"ptr {p}" for p in (a, b, c, bias, *map(pixel, self.extras))) + ")"
         rest = -(-channels // f.machine.lanes) - (panels - 1) * t.vectors
         tail = channels % f.machine.lanes
 
@@ -207,32 +233,46 @@ def runs_of(kw: int, dilation: int, depth: int, cell: int) -> tuple[tuple[int, i
     return tuple((i * dilation * cell, depth) for i in range(kw))
 
 
-def made(w: Workshop, x: Place, out: Place, filters: Array, bias: Array, strides: tuple[int, int],
-         dilations: tuple[int, int], act: int) -> Dense:
-    """The task of filters [out, kh, kw, in] over an image."""
+def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, int],
+         dilations: tuple[int, int], filters: Array) -> Dense:
+    """The task of filters [out, kh, kw, in] over an image, and of what follows in the group."""
     channels, kh, kw, depth = filters.shape
-    lanes = w.machine.lanes
+    lanes, args = w.machine.lanes, group.head.args
     runs = runs_of(kw, dilations[1], depth, x.strides[2])
-    if kh == kw == 1 and strides == (1, 1) and _one_row(x) and _one_row(out):
-        x, out = _as_row(x), _as_row(out)
+    chain, slots = chained(group.tail, group.head.outputs[0])
+    extras = tuple(as_image(w.place(s), out.shape) for s in slots)
+    if kh == kw == 1 and strides == (1, 1) and all(p.even or not any(p.strides[:3]) for p in (x, out, *extras)):
+        x, out, extras = _as_row(x), _as_row(out), tuple(map(_as_row, extras))
     n, rows, width, _ = out.shape
     tile = best(channels, kw * depth, kh, n * rows, width, lanes, w.machine.registers)
     matrix = filters.reshape(channels, -1).T
     return Dense(x, out, kh, runs, dilations[0] * x.strides[1], strides,
-                 w.pack(packed(matrix, tile.vectors, lanes)), w.pack(padded(bias, lanes)), tile, act)
+                 w.pack(packed(matrix, tile.vectors, lanes)), w.pack(padded(args["b"].data, lanes)), tile, args["act"],
+                 chain, extras)
 
 
-def _one_row(p: Place) -> bool:
-    """Whether all pixels of all images are equally far apart."""
-    return p.even
+def as_image(p: Place, shape: Shape) -> Place:
+    """An array that broadcasts to an image, or to rows of it, as that image; strides of 0 where it is repeated."""
+    if p.size == math.prod(shape) and p.shape != shape:
+        return p.reshaped(shape)
+    return replace(p, shape=shape, strides=spread(p, shape), border=Border())
 
 
 def _as_row(p: Place) -> Place:
     """All pixels as one row of one image."""
     n, h, w, c = p.shape
     cell = p.strides[2]
-    return replace(p, shape=(1, 1, n * h * w, c), strides=(n * h * w * cell, n * h * w * cell, cell, p.item),
+    return replace(p, shape=(1, 1, n * h * w, c), strides=(n * h * w * cell, n * h * w * cell, cell, p.strides[3]),
                    border=Border())
+
+
+def _fuses(group: Group, b: Bound, machine: Machine) -> bool:
+    """Operations of elements whose other inputs are of the image's size, one number a channel, or one in all."""
+    shape = group.outs[0].shape
+    if not chainable(b, machine) or b.outs[0].shape != shape or len(group.tail) >= 6:
+        return False
+    others = [t for t, s in zip(tensors_of(b), slots_of(b), strict=True) if s not in group.outputs]
+    return all(t.shape == shape or t.size == 1 or t.size == t.shape[-1] == shape[-1] for t in others)
 
 
 # Convolutions.
@@ -253,9 +293,9 @@ def _border(b: Bound) -> dict[int, Border]:
 def _make(w: Workshop, group: Group) -> Task:
     b = group.head
     top, left, _, _ = pads(b.args)
-    x, out = w.place(b.slots["x"]).shifted(top, left), w.place(b.outputs[0])
-    return made(w, x, out, b.args["w"].data, b.args["b"].data, (b.args["sh"], b.args["sw"]),
-                (b.args.get("dh", 1), b.args.get("dw", 1)), b.args["act"])
+    x, out = w.place(b.slots["x"]).shifted(top, left), w.place(group.outputs[0])
+    return made(w, group, x, out, (b.args["sh"], b.args["sw"]), (b.args.get("dh", 1), b.args.get("dw", 1)),
+                b.args["w"].data)
 
 
 # Products.
@@ -273,10 +313,9 @@ def _make_product(w: Workshop, group: Group) -> Task:
     b = group.head
     matrix: Sequence[Any] = b.args["w"].data
     units, depth = np.shape(matrix)
-    x, out = rows_of(w.place(b.slots["x"]), depth), rows_of(w.place(b.outputs[0]), units)
-    return made(w, x, out, np.asarray(matrix).reshape(units, 1, 1, depth), b.args["b"].data, (1, 1), (1, 1),
-                b.args["act"])
+    x, out = rows_of(w.place(b.slots["x"]), depth), rows_of(w.place(group.outputs[0]), units)
+    return made(w, group, x, out, (1, 1), (1, 1), np.asarray(matrix).reshape(units, 1, 1, depth))
 
 
-native(Family(_takes, _make, _border, strided=True), conv.CONV_2D)
-native(Family(_takes_product, _make_product), conv.FULLY_CONNECTED)
+native(Family(_takes, _make, _border, strided=True, fuses=_fuses), conv.CONV_2D)
+native(Family(_takes_product, _make_product, fuses=_fuses), conv.FULLY_CONNECTED)

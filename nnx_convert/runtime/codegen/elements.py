@@ -1,54 +1,226 @@
-"""Operations element by element, in one loop."""
+"""Operations element by element: a chain of them is one loop, broadcasting included."""
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ...ops import elementwise as e
-from ...types import F32
-from ..bind import Bound
-from .ir import SHARED, Function, Module, vector
+from ...types import F32, Shape, Tensor
+from ..bind import Bound, Slot
+from . import mathematics
+from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
+from .mathematics import flags, select
 from .places import Place
-from .tasks import Family, Group, Task, Workshop, native
+from .tasks import Family, Group, Task, Workshop, kind, native
 
-UNARY = {"RELU": (0.0, None), "RELU1": (-1.0, 1.0), "RELU6": (0.0, 6.0)}
+ITEM = 4
+#: What a fused activation keeps.
+BOUNDS: tuple[tuple[float | None, float | None], ...] = ((None, None), (0.0, None), (-1.0, 1.0), (0.0, 6.0))
+#: Writes an operation on values of a type: (function, type, values) -> value.
+Emit = Callable[..., str]
+
+
+def _simple(instruction: str) -> Emit:
+    return lambda f, t, *v: f.let(f"{instruction} {t} {', '.join(v)}")
+
+
+def _intrinsic(name: str) -> Emit:
+    def emit(f: Function, t: str, x: str) -> str:
+        lanes = f"v{t[1:].split(' ', maxsplit=1)[0]}f32" if t.startswith("<") else "f32"
+        return f.call(t, f"llvm.{name}.{lanes}", (t, x))
+    return emit
+
+
+def _clamp(low: float | None, high: float | None) -> Emit:
+    return lambda f, t, x: f.clamp(t, x, low, high)
+
+
+def _extreme(relation: str) -> Emit:
+    """The first where it compares so, or is not a number; else the second, which may not be one either."""
+    def emit(f: Function, t: str, x: str, y: str) -> str:
+        first = f.let(f"fcmp {relation} {t} {x}, {y}")
+        odd = f.let(f"fcmp uno {t} {x}, {x}")
+        return select(f, t, f.let(f"or {flags(t)} {first}, {odd}"), x, y)
+    return emit
+
+
+def _prelu(f: Function, t: str, x: str, y: str) -> str:
+    below = f.let(f"fcmp olt {t} {x}, {number(t, 0)}")
+    return select(f, t, below, f.let(f"fmul {t} {x}, {y}"), x)
+
+
+def _hard_swish(f: Function, t: str, x: str) -> str:
+    moved = f.clamp(t, f.let(f"fadd {t} {x}, {number(t, 3)}"), 0.0, 6.0)
+    return f.let(f"fmul {t} {f.let(f'fmul {t} {x}, {moved}')}, {number(t, 1 / 6)}")
+
+
+def _rsqrt(f: Function, t: str, x: str) -> str:
+    return f.let(f"fdiv {t} {number(t, 1)}, {_intrinsic('sqrt')(f, t, x)}")
+
+
+#: Each operation's code, and its tensor arguments in the order that the code takes them.
+CODE: Mapping[str, tuple[Emit, tuple[str, ...]]] = {
+    "ADD": (_simple("fadd"), ("x", "y")), "SUB": (_simple("fsub"), ("x", "y")),
+    "MUL": (_simple("fmul"), ("x", "y")), "DIV": (_simple("fdiv"), ("x", "y")),
+    "MAXIMUM": (_extreme("oge"), ("x", "y")), "MINIMUM": (_extreme("ole"), ("x", "y")),
+    "PRELU": (_prelu, ("x", "y")), "RELU": (_clamp(0.0, None), ("x",)), "RELU1": (_clamp(-1.0, 1.0), ("x",)),
+    "RELU6": (_clamp(0.0, 6.0), ("x",)), "ABS": (_intrinsic("fabs"), ("x",)), "NEG": (_simple("fneg"), ("x",)),
+    "SQRT": (_intrinsic("sqrt"), ("x",)), "RSQRT": (_rsqrt, ("x",)), "FLOOR": (_intrinsic("floor"), ("x",)),
+    "EXP": (mathematics.exp, ("x",)), "LOGISTIC": (mathematics.logistic, ("x",)),
+    "TANH": (mathematics.tanh, ("x",)), "HARD_SWISH": (_hard_swish, ("x",))}
+OPS = (e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.PRELU, e.RELU, e.RELU1, e.RELU6, e.ABS, e.NEG, e.SQRT,
+       e.RSQRT, e.FLOOR, e.EXP, e.LOGISTIC, e.TANH, e.HARD_SWISH)
 
 
 @dataclass(frozen=True)
-class Clamp:
-    """RELU and its like on dense arrays."""
+class Part:
+    """One operation of a chain: what it reads is an input (not negative) or the result of part -1 - n."""
 
-    x: Place
+    op: str
+    reads: tuple[int, ...]
+    act: int = 0
+
+    def emit(self, f: Function, type: str, inputs: Sequence[str], made: Sequence[str]) -> str:
+        """Write it on values of a type."""
+        code, _ = CODE[self.op]
+        found = code(f, type, *(inputs[n] if n >= 0 else made[-1 - n] for n in self.reads))
+        return f.clamp(type, found, *BOUNDS[self.act])
+
+
+@dataclass(frozen=True)
+class Elements:
+    """A chain of operations on arrays that broadcast to the result's shape."""
+
+    inputs: tuple[Place, ...]
     out: Place
-    low: float | None
-    high: float | None
+    chain: tuple[Part, ...]
 
     def emit(self, m: Module) -> str:
         """Write the function."""
-        def build(name: str) -> None:
-            f = Function(m, name, SHARED)
-            lanes = m.machine.lanes
-            full, rest = divmod(self.x.size, lanes)
-            x, out = f.at(self.x.base, self.x.offset), f.at(self.out.base, self.out.offset)
+        return m.once(("elements", self), lambda name: self._build(m, name))
 
-            def step(at: str, count: int) -> None:
-                v = f.load_first(count, lanes, "float", x, at)
-                f.store_first(count, lanes, "float", f.clamp(vector(lanes), v, self.low, self.high), out, at)
+    def _build(self, m: Module, name: str) -> None:
+        f = Function(m, name, SHARED)
+        shape, strides = merged(self.out.shape, [spread(p, self.out.shape) for p in (*self.inputs, self.out)])
+        lead, width = shape[:-1], shape[-1]
+        rows, lanes = math.prod(lead), m.machine.lanes
+        full, rest = divmod(width, lanes)
+        if rows == 1:
             first, last = f.share(full)
-            f.loop(first, last, 1, [], lambda i, _: step(f.mul(i, 4 * lanes), lanes))
-            if rest:
-                f.when(f.let("icmp eq i64 %thread, 0"), lambda: step(str(4 * lanes * full), rest))
-            f.finish()
-        return m.once(("clamp", self), build)
+            starts = [f.at(p.base, p.offset) for p in (*self.inputs, self.out)]
+            self._row(f, starts, strides, first, last, full, rest, only_first=True)
+        else:
+            first, last = f.share(rows)
+
+            def row(i: str, _: list[str]) -> None:
+                starts = [start(f, p, s[:-1], i, lead) for p, s in zip((*self.inputs, self.out), strides, strict=True)]
+                self._row(f, starts, strides, "0", str(full), full, rest, only_first=False)
+            f.loop(first, last, 1, [], row)
+        f.finish()
+
+    def _row(self, f: Function, starts: list[str], strides: Sequence[Shape], first: str, last: str, full: int,
+             rest: int, only_first: bool) -> None:
+        """The vectors of one row, and what is left behind them."""
+        lanes = f.machine.lanes
+
+        def body(i: str, _: list[str]) -> None:
+            self._vector(f, starts, strides, f.mul(i, lanes * ITEM), lanes)
+
+        def tail() -> None:
+            self._vector(f, starts, strides, str(full * lanes * ITEM), rest)
+        if full:
+            f.loop(first, last, 1, [], body)
+        if rest and only_first:
+            f.when(f.let("icmp eq i64 %thread, 0"), tail)
+        elif rest:
+            tail()
+
+    def _vector(self, f: Function, starts: list[str], strides: Sequence[Shape], at: str, count: int) -> None:
+        """So many neighbours, `at` bytes from the starts."""
+        lanes = f.machine.lanes
+        type = vector(lanes)
+        read = [f.load_first(count, lanes, "float", p, at) if s[-1] else f.splat(type, f.load("float", p))
+                for p, s in zip(starts[:-1], strides[:-1], strict=True)]
+        made: list[str] = []
+        for part in self.chain:
+            made.append(part.emit(f, type, read, made))
+        f.store_first(count, lanes, "float", made[-1], starts[-1], at)
 
 
-def _takes(b: Bound, _: Machine) -> bool:
-    return b.outs[0].type == F32
+def spread(p: Place, shape: Shape) -> Shape:
+    """The strides of an array along the axes of a shape it broadcasts to: 0 where it is repeated."""
+    more = len(shape) - len(p.shape)
+    return (0,) * more + tuple(0 if n == 1 else s for n, s in zip(p.shape, p.strides, strict=True))
+
+
+def merged(shape: Shape, strides: Sequence[Shape]) -> tuple[Shape, list[Shape]]:
+    """The shape with axes taken together that follow each other evenly in all arrays."""
+    sizes, kept = [shape[-1]], [[s[-1]] for s in strides]
+    for axis in reversed(range(len(shape) - 1)):
+        if shape[axis] == 1:
+            continue
+        if sizes[0] == 1 or all(s[axis] == k[0] * sizes[0] for s, k in zip(strides, kept, strict=True)):
+            if sizes[0] == 1:
+                kept = [[s[axis], *k[1:]] for s, k in zip(strides, kept, strict=True)]
+            sizes[0] *= shape[axis]
+        else:
+            sizes.insert(0, shape[axis])
+            kept = [[s[axis], *k] for s, k in zip(strides, kept, strict=True)]
+    return tuple(sizes), [tuple(k) for k in kept]
+
+
+def start(f: Function, p: Place, strides: Shape, index: str, lead: Shape) -> str:
+    """Where an array's row begins, rows counted along the leading axes."""
+    offset: str | int = p.offset
+    rest = index
+    for axis in reversed(range(len(lead))):
+        here = f.rem(rest, lead[axis]) if axis else rest
+        if strides[axis]:
+            offset = f.add(f.mul(here, strides[axis]), offset)
+        rest = f.div(rest, lead[axis]) if axis else rest
+    return f.at(p.base, offset)
+
+
+def tensors_of(b: Bound) -> list[Tensor]:
+    """The tensors an operation reads, in the order of its slots."""
+    return [v for n in b.slots for v in (b.args[n] if isinstance(b.args[n], tuple) else (b.args[n],))
+            if isinstance(v, Tensor)]
+
+
+def chainable(b: Bound, machine: Machine) -> bool:
+    """Whether an operation can be a part of a chain."""
+    tensors = (*tensors_of(b), *b.outs)
+    return kind(b.op) in CODE and len(b.outs[0].shape) > 0 and all(t.type == F32 and t.size > 0 for t in tensors)
+
+
+def chained(members: Sequence[Bound], first: Slot | None = None) -> tuple[tuple[Part, ...], tuple[Slot, ...]]:
+    """Operations as a chain, and the slots of its inputs; `first`, if given, is input 0 and not among these."""
+    inputs: list[Slot] = [] if first is None else [first]
+    made: dict[Slot, int] = {}
+    chain = []
+    for n, b in enumerate(members):
+        reads = []
+        for name in CODE[kind(b.op)][1]:
+            slot: Any = b.slots[name]
+            if slot not in made and slot not in inputs:
+                inputs.append(slot)
+            reads.append(made[slot] if slot in made else inputs.index(slot))
+        chain.append(Part(kind(b.op), tuple(reads), b.args.get("act", 0)))
+        made[b.outputs[0]] = -1 - n
+    return tuple(chain), tuple(inputs[first is not None:])
+
+
+def _fuses(group: Group, b: Bound, machine: Machine) -> bool:
+    """Another operation of elements, of a result no larger than the chain's."""
+    return chainable(b, machine) and b.outs[0].shape == group.outs[0].shape and len(group.tail) < 12
 
 
 def _make(w: Workshop, group: Group) -> Task:
-    b = group.head
-    return Clamp(w.place(b.slots["x"]), w.place(b.outputs[0]), *UNARY[b.op.name])
+    chain, inputs = chained(group.members)
+    return Elements(tuple(map(w.place, inputs)), w.place(group.outputs[0]), chain)
 
 
-native(Family(_takes, _make), e.RELU, e.RELU1, e.RELU6)
+native(Family(chainable, _make, fuses=_fuses), *OPS)

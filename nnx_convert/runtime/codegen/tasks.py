@@ -142,12 +142,17 @@ def native(family: Family, *ops: OpDef) -> None:
 
 
 def family_of(op: OpDef) -> Family | None:
-    """The family of an operation, of what it is a twin of otherwise; None where it has no native code."""
+    """The family of an operation, or of what it is a twin of; None where it has no native code."""
     for module in MODULES:
         import_module(f".{module}", __package__)
+    return FAMILIES.get(kind(op))
+
+
+def kind(op: OpDef) -> str:
+    """The name under which an operation has a family: its own, or that of what it is a twin of."""
     while op.name not in FAMILIES and op.twin_of is not None:
         op = op.twin_of
-    return FAMILIES.get(op.name)
+    return op.name
 
 
 def taken(b: Bound, machine: Machine) -> bool:
