@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from layout_graphs import BATCH, IMAGE, graph
 
+from nnx_convert.convert import evaluate
 from nnx_convert.graph import Graph
 from nnx_convert.lowering.flatten import flatten
 from nnx_convert.lowering.host import HOST
 from nnx_convert.lowering.layout import layout
 from nnx_convert.lowering.layout_search import chosen, prepared
-from nnx_convert.lowering.pipeline import own_outputs
+from nnx_convert.lowering.pipeline import lower, own_outputs
 from nnx_convert.lowering.rewrite import prune
 from nnx_convert.lowering.sinks import SINKS
 from nnx_convert.runtime.compiled import CompiledModel
@@ -48,6 +49,16 @@ def test_random_graphs_compute_the_same(start: int, free: bool) -> None:
         x = np.random.default_rng(seed).standard_normal((BATCH, *IMAGE)).astype(np.float32)
         assert not any(n.args.get("nchw") is True for n in after.nodes)
         same(run(after, [x]), run(before, [x]))
+
+
+@pytest.mark.parametrize("target", [Target(27, False, False), Target(28), Target(29, False), Target(30), Target(8)],
+                         ids=str)
+def test_random_graphs_lowered_compute_the_same(target: Target) -> None:
+    for seed in range(200, 210):
+        before = graph(seed, seed % 2 == 1)
+        after, _ = lower(before, target, evaluate)
+        x = np.random.default_rng(seed).standard_normal((BATCH, *IMAGE)).astype(np.float32)
+        same(CompiledModel(flatten(after)).run([x]), run(before, [x]))
 
 
 def test_the_search_finds_the_best_of_all() -> None:
