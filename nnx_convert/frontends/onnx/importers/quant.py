@@ -1,6 +1,7 @@
 """Quantisation. What computes with codes is imported as DequantizeLinear, the operator on floats, QuantizeLinear."""
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -122,10 +123,12 @@ def products(g: Op, x: Value, w: Value) -> Value:
 
 @imports()
 def MatMulInteger(g: Op, a: Value, b: Value, a_zero: Value | None = None, b_zero: Value | None = None) -> Value:
-    """In floats where all sums are exact, else in 32 bits on the host."""
-    if reach(g, a, a_zero) * sums(g, b, b_zero, -2) < EXACT:
-        x, y = centred(g, a, a_zero, g.rank(a) - 2), centred(g, b, b_zero, g.rank(b) - 1)
-        return g.cast(g.call("MatMul", x, y)[0], I32)
+    """In floats where all sums are exact, or those of a few parts are, else in 32 bits on the host."""
+    parts = pieces(g, b, b_zero, -2 if g.rank(b) > 1 else 0, -2, reach(g, a, a_zero))
+    if parts:
+        x = centred(g, a, a_zero, g.rank(a) - 2)
+        return total(g, [g.cast(g.call("MatMul", cut(g, x, g.rank(a) - 1, at), centred(
+            g, w, b_zero, g.rank(b) - 1))[0], I32) for at, w in parts])
     zero = column(g, a_zero)
     x = g.reshape(a, (1, *g.shape(a))) if g.rank(a) == 1 else a
     y = g.reshape(b, (*g.shape(b), 1)) if g.rank(b) == 1 else b
@@ -163,18 +166,59 @@ def sums(g: Op, w: Value, zero: Value | None, axes: int | tuple[int, ...]) -> in
     return product(sizes) * reach(g, w, zero) if all(map(known, sizes)) else EXACT
 
 
+#: The most parts that a sum is taken in.
+MOST_PARTS = 8
+Part = tuple[range | None, Value]
+
+
+def pieces(g: Op, w: Value, zero: Value | None, axis: int, axes: int | tuple[int, ...], most: int) -> list[Part]:
+    """Weights in as few parts along an axis as make all sums with codes of at most `most` exact in floats.
+
+    A part is the indices it has, None for all of them, and the weights; none where there are too many.
+    """
+    if most * sums(g, w, zero, axes) < EXACT:
+        return [(None, w)]
+    codes, count = g.known(w), 2
+    while codes is not None and count <= min(MOST_PARTS, codes.shape[axis]):
+        ends = [codes.shape[axis] * i // count for i in range(count + 1)]
+        ranges = [range(a, b) for a, b in pairwise(ends)]
+        parts = [(at, g.const(codes.take(at, axis), w.type)) for at in ranges]
+        if all(most * sums(g, part, zero, axes) < EXACT for _, part in parts):
+            return [*parts]
+        count *= 2
+    return []
+
+
+def cut(g: Op, x: Value, axis: int, at: range | None) -> Value:
+    """Some of x along an axis."""
+    if at is None:
+        return x
+    starts, ends, axes = (g.const(np.array([n], np.int64)) for n in (at.start, at.stop, axis))
+    found: Value = g.call("Slice", x, starts, ends, axes)[0]
+    return found
+
+
+def total(g: Op, parts: list[Value]) -> Value:
+    """The sum of whole numbers of 32 bits."""
+    found = parts[0]
+    for y in parts[1:]:
+        found = g.elementwise(e.ADD, found, y, act=0)
+    return found
+
+
 @imports()
 def ConvInteger(g: Op, x: Value, w: Value, x_zero: Value | None = None, w_zero: Value | None = None, *,
                 auto_pad: str = "NOTSET", dilations: tuple[int, ...] = (), group: int = 1,
                 kernel_shape: tuple[int, ...] = (), pads: tuple[int, ...] = (), strides: tuple[int, ...] = ()) -> Value:
-    """In floats where all sums are exact, else in 32 bits on the host. A border is the zero point."""
+    """As MatMulInteger, in parts of the channels; a border is the zero point."""
     axes = g.rank(x) - 2
     if x.type not in BYTES or w.type not in BYTES or axes < 1:
         raise FormatError("takes images of bytes")
-    if reach(g, x, x_zero) * sums(g, w, w_zero, tuple(range(1, axes + 2))) < EXACT:
-        image, filters = centred(g, x, x_zero, 0), centred(g, w, w_zero, 0)
-        named = convolution(g, auto_pad, dilations, group, kernel_shape, pads, strides)
-        return g.cast(g.call("Conv", image, filters, **named)[0], I32)
+    parts = pieces(g, w, w_zero, 1, tuple(range(1, axes + 2)), reach(g, x, x_zero))
+    if parts and (group == 1 or len(parts) == 1):
+        image, named = centred(g, x, x_zero, 0), convolution(g, auto_pad, dilations, group, kernel_shape, pads, strides)
+        return total(g, [g.cast(g.call("Conv", cut(g, image, 1, at), centred(g, part, w_zero, 0), **named)[0], I32)
+                         for at, part in parts])
     one = (1,) * axes
     ends = padded(g, auto_pad, x.shape[2:], w.shape[2:], strides or one, dilations or one, pads or 2 * (0, ) * axes)
     return g(grids.CONV_INTEGER, x, w, x_zero, w_zero, ends, strides or one, dilations or one, groups=group)

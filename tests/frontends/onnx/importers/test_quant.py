@@ -158,15 +158,18 @@ def test_gemm(turned: int, alpha: float, quantised: bool) -> None:
         np.testing.assert_allclose(got, want, 1e-5, 1e-4)
 
 
-@pytest.mark.parametrize("depth", [20, 3000])
+@pytest.mark.parametrize("depth", [20, 900, 9000])
 @pytest.mark.parametrize("fixed", [True, False])
 def test_whole_numbers_are_summed_exactly(depth: int, fixed: bool) -> None:
-    """In floats as long as these hold the sums, else on the host."""
+    """In floats as long as these hold the sums, or those of a few parts, else on the host."""
     a, b, za, zb = u8(3, depth), u8(depth, 5), np.array(7, np.uint8), np.array([1, 2, 3, 200, 255], np.uint8)
     want = (a.astype(int) - 7) @ (b.astype(int) - zb)
     got, = run("MatMulInteger", {"a": a, "b": b, "az": za, "bz": zb}, "a" if fixed else "a b", "")
     np.testing.assert_array_equal(got, want)
     assert got.dtype == np.int32
+    given = {"a": a, "b": b, "az": za, "bz": zb}
+    made = nnx_convert.convert(model("MatMulInteger", given, "a" if fixed else "a b", "", 1, 17, {}))
+    assert any(o.op.host for o in made.operations) is (depth > 20 and (depth > 900 or not fixed))
     bias = RNG.normal(size=5).astype(np.float32)
     got, = run("MatMulIntegerToFloat", {"a": a, "b": b, "as": f(0.02), "bs": f(0.01), "az": za, "bz": zb, "bias": bias},
                "a" if fixed else "a b")
