@@ -101,7 +101,7 @@ def _moved(*names: str, zero: bool = False) -> Callable[[Node, Of], Interval]:
 _on(shape.RESHAPE, shape.TRANSPOSE, shape.SQUEEZE, shape.EXPAND_DIMS, shape.SPLIT, shape.SLICE, shape.STRIDED_SLICE,
     shape.MIRROR_PAD, shape.TILE, shape.REVERSE, shape.CHANNEL_SHUFFLE, gather.GATHER, host.GATHER_BATCHED,
     host.GATHER_ND, indexing.GATHER_ELEMENTS, indexing.GATHER_ND_BATCHED, indexing.COMPRESS, host.BROADCAST_TO,
-    h.REVERSE_SEQUENCE, r.REDUCE_MAX, r.REDUCE_MIN, ex.UNPACK_EX, cutting.CUT, cutting.SPLIT_BY, cutting.UNSQUEEZE,
+    h.REVERSE_SEQUENCE, ex.UNPACK_EX, cutting.CUT, cutting.SPLIT_BY, cutting.UNSQUEEZE,
     cutting.CHUNK, image.DEPTH_TO_SPACE, image.SPACE_TO_DEPTH)(_moved("x"))
 _on(convert.CAST, casts.CONVERT)(_moved("x"))
 _on(gather.EMBEDDING_LOOKUP, indexing.ONE_HOT)(_moved("values"))
@@ -258,6 +258,15 @@ def _nonzero(divisor: Interval) -> Interval:
     if divisor[0] <= 0 <= divisor[1]:
         raise ValueError
     return divisor
+
+
+@_on(r.REDUCE_MAX, r.REDUCE_MIN)
+def _extreme(node: Node, of: Of) -> Interval:
+    """One of the elements; of none, an end of the type."""
+    sizes, axes = node.args["x"].shape, node.args["axes"].tensor
+    if any((at_least(sizes[a]) or 0) < 1 for a in (range(len(sizes)) if axes.data is None else axes.ints())):
+        raise ValueError
+    return of("x")
 
 
 @_on(r.REDUCE_SUM, host_math.CUMSUM, folds.CUMULATE)

@@ -117,7 +117,7 @@ def UNIQUE_ALONG(site: Site, x: Tensor, axis: int, ordered: bool) -> Compute:
     width = prod(x.shape[:axis % x.rank]) * prod(x.shape[axis % x.rank + 1:])
 
     def run(x: Array) -> list[Array]:
-        rows = np.moveaxis(x, axis, 0).reshape(x.shape[axis], width)
+        rows = np.moveaxis(x, axis, 0).reshape(x.shape[axis], width) if width else np.zeros((x.shape[axis], 1))
         if rows.dtype == object and rows.shape[1] != 1:
             # NumPy sorts no rows of objects: their ranks stand for them.
             rows = np.unique(rows, return_inverse=True)[1].reshape(rows.shape)
