@@ -4,12 +4,16 @@ A named size is at least 1. What no polynomial says, such as a quotient rounded 
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from math import gcd, prod
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
+
+
+V = TypeVar("V")
 
 
 class Undecided(Exception):
@@ -233,6 +237,23 @@ def resolve(size: int, sizes: Mapping[str, int]) -> int:
     for monomial, c in size.terms:
         total = total + c * prod(_resolved(f, sizes) for f in monomial)
     return total
+
+
+def expressed(size: int, name: Callable[[str], V], number: Callable[[int], V], ops: Mapping[str, Callable[[V, V], V]]
+              ) -> V:
+    """A size computed by operations of another kind: "+", "*", "//", "min" and "max" of names and numbers.
+
+    Raises what `name` raises for a name that it has nothing for, `Undecided` on UNKNOWN.
+    """
+    if not isinstance(size, Polynomial):
+        if not known(size):
+            raise Undecided
+        return number(size)
+
+    def factor(f: Factor) -> V:
+        return name(f.name) if not f.parts else ops[f.kind](*(expressed(p, name, number, ops) for p in f.parts))
+    terms = (reduce(ops["*"], [*map(factor, m), *[number(c)] * (c != 1 or not m)]) for m, c in size.terms)
+    return reduce(ops["+"], terms)
 
 
 def at_least(size: int) -> int | None:

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from nnx_convert.kinds import broadcast, broadcasts, window
 from nnx_convert.ops.control import merged
 from nnx_convert.symbols import (
-    LARGEST, MOST_FACTORS, MOST_TERMS, at_least, larger, quotient, resolve, same, smaller, symbol)
+    LARGEST, MOST_FACTORS, MOST_TERMS, at_least, expressed, larger, quotient, resolve, same, smaller, symbol)
 from nnx_convert.types import F32, UNKNOWN, Tensor, Undecided, known, product, sharper
 
 N, M, K = map(symbol, "nmk")
@@ -21,6 +21,9 @@ ARITHMETIC: list[Callable[[Any, Any], Any]] = [
     operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, smaller, larger]
 COMPARISON = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
 SIZES = st.fixed_dictionaries({c: st.integers(1, 40) for c in "nmk"})
+#: What a size is computed with, on numbers.
+OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add, "*": operator.mul, "//": operator.floordiv, "min": min, "max": max}
 #: Expressions as trees: a number, a name, or an operation and its two operands.
 TREES = st.recursive(st.integers(-5, 9) | st.sampled_from("nmk"),
                      lambda t: st.tuples(st.sampled_from(ARITHMETIC), t, t), max_leaves=8)
@@ -48,6 +51,7 @@ def test_arithmetic_is_that_of_numbers(tree: Any, sizes: dict[str, int]) -> None
     found = both(tree, sizes)
     if found is not None and found[0] is not UNKNOWN:
         assert resolve(found[0], sizes) == found[1]
+        assert expressed(found[0], sizes.__getitem__, int, OPERATIONS) == found[1]
         least = at_least(found[0])
         assert least is None or least <= found[1]
 

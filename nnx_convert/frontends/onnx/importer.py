@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -11,10 +12,11 @@ import numpy as np
 from ... import types as t
 from ...errors import FormatError, NnxError, Unsupported
 from ...graph import At, Build, Evaluate, Graph, Value, Values
+from ...ops.elementwise import ADD, DIV, MAXIMUM, MINIMUM, MUL
 from ...ops.host_arrays import SHAPE
 from ...ops.shape import CONCATENATION, EXPAND_DIMS, RESHAPE, SLICE, SQUEEZE
 from ...schema import OpDef, OpError
-from ...symbols import same
+from ...symbols import expressed, name_of, same
 from ...types import Shape, Tensor, Type, Undecided, known
 from ..sensible import sensible
 from . import functions, symbolic
@@ -140,9 +142,12 @@ class Op:
         return made if shape else self.scalar(made)
 
     def _spread(self, x: Value, shape: Shape) -> Value:
-        """With several open sizes: axes of size 1 go and come one by one; else a run finds the sizes of x."""
+        """With several open sizes: axes of size 1 go and come one by one; else a run finds the sizes of x.
+
+        Sizes that are not even named are taken to be those of x, in their order.
+        """
         own, wanted = ([n for n in sizes if not (known(n) and n == 1)] for sizes in (x.shape, shape))
-        if len(own) != len(wanted) or not all(map(same, own, wanted)):
+        if len(own) != len(wanted) or not all(m is n or same(m, n) for m, n in zip(own, wanted, strict=True)):
             return self._sized(x, shape)
         if ones := [i for i, n in enumerate(x.shape) if known(n) and n == 1]:
             x = self(SQUEEZE, x, ones)
@@ -151,17 +156,28 @@ class Op:
         return x
 
     def _sized(self, x: Value, shape: Shape) -> Value:
-        """RESHAPE to sizes of which all but one are known, or are sizes of x; raises `Unsupported`."""
-        whole, parts, rest = self(SHAPE, x), list[Value](), 0
-        for n in shape:
-            at = None if known(n) else next((i for i, m in enumerate(x.shape) if same(m, n)), None)
-            rest += not known(n) and at is None
-            parts.append(self.const(np.array([n if known(n) else -1], np.int32)) if at is None else
-                         self(SLICE, whole, [at], [1]))
-        if rest > 1:
+        """RESHAPE to sizes of which all but one are known, or follow from those of x; raises `Unsupported`."""
+        whole = self(SHAPE, x)
+        found = [self._measured(whole, x.shape, n) for n in shape]
+        if found.count(None) > 1:
             self.unsupported("is a reshape with several open sizes", "give the input sizes")
-        return self(RESHAPE, x, self(CONCATENATION, xs=tuple(parts), axis=0), out=Tensor(
-            x.type, shape, x.tensor.quant))
+        parts = tuple(self.const(np.array([-1], np.int32)) if v is None else v for v in found)
+        return self(RESHAPE, x, self(CONCATENATION, xs=parts, axis=0), out=Tensor(x.type, shape, x.tensor.quant))
+
+    def _measured(self, whole: Value, own: Shape, n: int) -> Value | None:
+        """A size as a run computes it of the sizes of a value; None where it does not follow from these."""
+        at = None if known(n) else next((i for i, m in enumerate(own) if same(m, n)), None)
+        if at is not None:
+            return self(SLICE, whole, [at], [1])
+        names = {name_of(m): i for i, m in enumerate(own)}
+        try:
+            found: Value = expressed(n, lambda name: self(SLICE, whole, [names[name]], [1]),
+                                     lambda k: self.const(np.array([k], np.int32)), {
+                "+": partial(self, ADD, act=0), "*": partial(self, MUL, act=0), "//": partial(self, DIV, act=0),
+                "min": partial(self, MINIMUM), "max": partial(self, MAXIMUM)})
+            return found
+        except (KeyError, Undecided):
+            return None
 
     def cast(self, x: Value, to: Type) -> Value:
         """The value in another type, by ONNX's rules; itself where it has it."""

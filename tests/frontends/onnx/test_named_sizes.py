@@ -6,11 +6,17 @@ import pytest
 from onnx import TensorProto, helper
 
 import nnx_convert
+from nnx_convert import CompiledModel
 from nnx_convert.convert import evaluate
 from nnx_convert.emit.facts import port
 from nnx_convert.emit.report import shaped
-from nnx_convert.frontends.onnx.importer import load
-from nnx_convert.types import Shape
+from nnx_convert.frontends.onnx.importer import Op, load
+from nnx_convert.frontends.onnx.scope import Scope, Session
+from nnx_convert.graph import Build, Value
+from nnx_convert.lowering.flatten import flatten
+from nnx_convert.lowering.pipeline import lower
+from nnx_convert.target import Target
+from nnx_convert.types import F32, Rim, Shape, Tensor, symbol
 
 from .one_node import Port, model, run
 
@@ -78,3 +84,23 @@ def test_one_name_is_one_size_in_a_run() -> None:
     assert program is not None and program.program.inputs[0] is not None
     with pytest.raises(nnx_convert.InputError, match="are open"):
         compiled.prepare()
+
+
+#: Shapes of x, and of what it is reshaped to by the sizes of a and b, all of it open.
+RESHAPED = {"a product": ("abc", ["a", "b*c"]), "a product of others": ("abc", ["a*c", "b"]),
+            "cut apart": ("ab", ["a//2", "2*b"]), "all of them": ("abc", ["a*b*c", "1"])}
+
+
+@pytest.mark.parametrize("name", RESHAPED)
+def test_several_open_sizes_are_computed_in_a_run(name: str) -> None:
+    own, wanted = RESHAPED[name]
+    scope = Scope(Session(None, {}, evaluate), Build("open"), {"": 18})       # type: ignore[arg-type]
+    sizes = {c: symbol(c) for c in own}
+    x = Value("x", Tensor(F32, tuple(sizes.values())))
+    y = Op(scope, "", "Reshape", ("y",), 18).reshape(x, tuple(eval(w, sizes.copy()) for w in wanted))
+    legal = lower(scope.build.finish((x,), (y,), Rim()), Target(), evaluate)[0]
+    numbers = dict(zip(own, (4, 6, 5), strict=False))
+    compiled = CompiledModel(flatten(legal))
+    found = compiled.run([np.zeros(tuple(numbers.values()), np.float32)])[0]
+    assert found.shape == tuple(eval(w, numbers.copy()) for w in wanted)
+    assert compiled.prepare({"input0": tuple(numbers.values())}) is not None
