@@ -74,9 +74,9 @@ def convolution(d: Draw, x: Value) -> Value | None:
     c = x.shape[1]
     if min(x.shape[2:]) < 2:
         return None
-    pads = {"pl": 1, "pr": 0, "pt": 0, "pb": 1}
-    steps = {"sw": 1, "sh": d.one(1, 2), "act": d.one(0, 1)}
-    return d.one(
+    pads: dict[str, Any] = {"pl": 1, "pr": 0, "pt": 0, "pb": 1}
+    steps: dict[str, Any] = {"sw": 1, "sh": d.one(1, 2), "act": d.one(0, 1)}
+    made: Value = d.one(
         lambda: d.g(conv.CONV_2D, x, d.const(4, 2, 2, c), d.const(4), **pads, **steps, nchw=True),
         lambda: d.g(conv.DEPTHWISE_CONV_2D, x, d.const(1, 2, 2, c), d.const(c), **pads, **steps, mult=1, nchw=True),
         lambda: d.g(conv.CONV_2D, x, d.const(6, 1, 1, c), d.const(6), scheme=1, **steps, nchw=True),
@@ -84,11 +84,12 @@ def convolution(d: Draw, x: Value) -> Value | None:
                     nchw=True),
         lambda: d.g(conv.TRANSPOSE_CONV_2D, x, d.const(3, 2, 2, c), d.const(3), pl=0, pr=0, pt=0, pb=0, sw=2, sh=1,
                     act=0, nchw=True))()
+    return made
 
 
 @of_images
 def pool(d: Draw, x: Value) -> Value | None:
-    window = {"pl": 0, "pr": 1, "pt": 0, "pb": 0, "sw": 2, "sh": 1, "kw": 2, "kh": 2, "act": 0}
+    window: dict[str, Any] = {"pl": 0, "pr": 1, "pt": 0, "pb": 0, "sw": 2, "sh": 1, "kw": 2, "kh": 2, "act": 0}
     return None if min(x.shape[2:]) < 2 else d.g(
         d.one(image.MAX_POOL_2D, image.AVERAGE_POOL_2D, image.L2_POOL_2D), x, **window, nchw=True)
 
@@ -195,10 +196,11 @@ def reduced(d: Draw, x: Value) -> Value:
 
 @kind
 def softmax(d: Draw, x: Value) -> Value:
-    return d.one(lambda: d.g(norm.SOFTMAX, x, beta=1.0, axis=d.axis(x)),
+    made: Value = d.one(lambda: d.g(norm.SOFTMAX, x, beta=1.0, axis=d.axis(x)),
                  lambda: d.g(norm.L2_NORMALIZATION, x, axis=d.axis(x)),
                  lambda: d.g(norm.LOCAL_RESPONSE_NORMALIZATION, x, radius=1, bias=1.0, alpha=0.5, beta=0.5,
                              axis=d.axis(x)))()
+    return made
 
 
 @kind

@@ -29,7 +29,7 @@ def operand(op: OpDef, p: Param, key: Type, rng: np.random.Generator) -> Any:
     if "tensor" not in groups:
         return p.default if p.default is not p.required else NUMBERS[sorted(groups)[0]]
     code = key if key in types else next(iter(types))
-    data = rng.uniform(0.1, 0.9, SIZES) if code.dtype.kind in "fc" else rng.integers(1, 7, SIZES)
+    data: Any = rng.uniform(0.1, 0.9, SIZES) if code.dtype.kind in "fc" else rng.integers(1, 7, SIZES)
     data = data > 3 if code.dtype == bool else data
     quant = None if code.dtype.kind in "fcb" or code.dtype.itemsize > 2 else Quant(0.125, 0)
     return Tensor(code, SIZES, quant, np.asarray(data, code.dtype))
