@@ -196,10 +196,10 @@ def reduced(d: Draw, x: Value) -> Value:
 
 @kind
 def softmax(d: Draw, x: Value) -> Value:
-    made: Value = d.one(lambda: d.g(norm.SOFTMAX, x, beta=1.0, axis=d.axis(x)),
-                 lambda: d.g(norm.L2_NORMALIZATION, x, axis=d.axis(x)),
-                 lambda: d.g(norm.LOCAL_RESPONSE_NORMALIZATION, x, radius=1, bias=1.0, alpha=0.5, beta=0.5,
-                             axis=d.axis(x)))()
+    made: Value = d.one(
+        lambda: d.g(norm.SOFTMAX, x, beta=1.0, axis=d.axis(x)),
+        lambda: d.g(norm.L2_NORMALIZATION, x, axis=d.axis(x)),
+        lambda: d.g(norm.LOCAL_RESPONSE_NORMALIZATION, x, radius=1, bias=1.0, alpha=0.5, beta=0.5, axis=d.axis(x)))()
     return made
 
 
