@@ -353,6 +353,8 @@ def Trilu(g: Op, x: Value, k: Value | None = None, *, upper: int = 1) -> Value:
     at = g.const(np.zeros(1, np.int32)) if k is None else g.index(k)
     if g.rank(x) < 2:
         raise FormatError(f"takes a triangle of rank {g.rank(x)}")
+    if g.rank(at) > 1 or known(at.shape[0]) and at.shape[0] != 1:
+        raise FormatError("takes more than one diagonal")
     return g(indexing.TRILU, x, at, upper=bool(upper))
 
 
