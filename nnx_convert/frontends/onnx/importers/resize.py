@@ -224,11 +224,14 @@ def by_nnapi(g: Op, x: Value, changed: Sequence[Axis], grid: Grid) -> Value | No
 def agrees(g: Op, op: OpDef, axis: Axis, grid: Grid, align: bool, half: bool) -> bool:
     """Whether NNAPI's operation reads an axis as ONNX's does: cells numbered give where each comes from.
 
-    Open sizes grow by a whole number, which is tried on a few cells.
+    Open sizes grow by a whole number, which is tried on a few cells: the others repeat them, but not where the corners
+    are aligned, and cells halfway between two come at other places in every size.
     """
     if not axis.known:
         if axis.factor == 1.0:
             return True
+        if grid.mode == s.NEAREST and s.GRIDS[grid.grid] == "align_corners":
+            return False
         axis = replace(axis, size=SAMPLE, out=int(SAMPLE * (axis.factor or 1)))
     numbers = np.arange(axis.size, dtype=np.float32)
     want = matrix(g, numbers, axis, grid)

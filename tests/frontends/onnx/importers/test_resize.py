@@ -88,7 +88,8 @@ NATIVE: list[tuple[Node, str, list[str]]] = [
     (to(3, 9, nearest_mode="ceil"), "fixed", ["GATHER", "GATHER"]),
     (by(2.0, 2.0, mode="cubic"), "fixed", ["FULLY_CONNECTED", "FULLY_CONNECTED"]),
     (by(0.5, 1.0, mode="linear", antialias=1), "fixed", ["FULLY_CONNECTED"]),
-    (by(1.5, 2.0, mode="linear"), "open", ["INTERPOLATE"]), (to(4, 6), "fixed", [])]
+    (by(1.5, 2.0, mode="linear"), "open", ["INTERPOLATE"]),
+    (by(2.0, 2.0, **grid("align_corners")), "open", ["INTERPOLATE"]), (to(4, 6), "fixed", [])]
 
 
 @pytest.mark.parametrize(("case", "way", "ops"), NATIVE, ids=str)
