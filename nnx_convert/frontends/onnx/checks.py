@@ -85,6 +85,8 @@ def whole(graph: Any, imported: Mapping[str, int], functions: Mapping[Key, Any])
 
     Raises `FormatError`, `Unsupported` naming node and rule.
     """
+    if not graph.output:
+        raise Unsupported("the graph has no outputs")
     for port in graph.input:
         if port.type.WhichOneof("value") is None:
             raise FormatError(f"the input {port.name!r:.{SHOWN}} has no type")

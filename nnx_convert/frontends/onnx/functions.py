@@ -27,7 +27,8 @@ def inlined(g: Op, function: Any, given: Sequence[Given], attributes: Mapping[st
         raise FormatError(f"functions are nested more than {DEEPEST} deep")
     if len(given) > len(function.input):
         raise FormatError(f"has {len(given)} inputs, {len(function.input)} at most")
-    versions = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in function.opset_import}
+    own = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in function.opset_import}
+    versions = own or g.session.model.versions
     inner = Scope(g.session, g.scope.build, versions, g.scope, attributes=_called(g, function, attributes))
     for name, value in zip(function.input, [*given, *[None] * len(function.input)], strict=False):
         inner.define(name, value)

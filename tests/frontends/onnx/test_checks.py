@@ -4,10 +4,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, defs, helper
 
+import nnx_convert
 from nnx_convert.errors import FormatError, NnxError, Unsupported
 from nnx_convert.frontends.onnx import checks
 from nnx_convert.frontends.onnx.reader import Model, read
@@ -94,6 +96,7 @@ WRONG: dict[str, tuple[ModelProto, type[NnxError], str]] = {
         "org.pytorch", 1)]), Unsupported, "op 0 Magic 'm': is of the domain 'org.pytorch', which is not known here"),
     "unknown domain, not imported": (model(node("Magic", ["x"], ["y"], "a.b")), Unsupported, "domain 'a.b'"),
     "no operator": (model(node("", ["x"], ["y"])), FormatError, "op 0 : is no operator"),
+    "no outputs": (model(outputs=[]), Unsupported, "the graph has no outputs"),
     "an input twice": (model(inputs=[X, X]), FormatError, "has the input 'x' twice"),
     "an input without a name": (model(inputs=[X, helper.make_tensor_value_info("", 1, ())]), FormatError,
                                 "has an input without a name"),
@@ -174,6 +177,14 @@ RIGHT = {
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_odd_and_in_order(name: str) -> None:
     assert isinstance(read(RIGHT[name].SerializeToString()), Model)
+
+
+@pytest.mark.parametrize("name", [n for n in RIGHT if "deep" not in n and "function of" not in n])
+def test_what_is_odd_runs(name: str) -> None:
+    compiled = nnx_convert.compile(RIGHT[name].SerializeToString())
+    given = {"x": np.float32([1, -2]), "c": np.array(True)}
+    found = compiled.run({p.name: given[p.name] for p in compiled.inputs})
+    assert [v.shape for v in found.values()] == [(2,)]
 
 
 def test_the_newest_versions_are_those_of_the_package_or_newer() -> None:
