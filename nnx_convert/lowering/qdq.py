@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..graph import Build, Evaluate, Graph, Node, Value
-from ..ops import conv, convert, elementwise as e, gather, grids, host, image, indexing, linear, reduce as r, shape
+from ..ops import (
+    conv, convert, elementwise as e, folds, gather, grids, host, image, indexing, linear, reduce as r, shape)
 from ..target import Target
 from ..types import (
     BYTES, F16, F32, I2, I4, I16, I32, Q16A, QPC, U2, U4, Array, ChannelQuant, Quant, Tensor, known)
@@ -327,6 +328,15 @@ def on_codes(g: Rewriter, node: Node) -> Result:
     if relabels:
         return [g(grids.RELABEL, y, out=v.tensor) for y, v in zip(made, node.outputs, strict=True)]
     return [g(convert.DEQUANTIZE, y, to=F32, out=v.tensor) for y, v in zip(made, node.outputs, strict=True)]
+
+
+@QDQ.on(r.ARGMAX, r.ARGMIN, folds.ARGMAX_LAST, folds.ARGMIN_LAST)
+def found_in_codes(g: Rewriter, node: Node) -> Result:
+    """Where the largest code is, the largest number is."""
+    before = g.producer(node.args["x"])
+    if before is None or before.op is not convert.DEQUANTIZE or before.args["x"].type not in BYTES:
+        return None
+    return g(node.op, out=node.outputs[0].tensor, **node.args | {"x": before.args["x"]})
 
 
 def padded(node: Node, x: Value, relabels: bool) -> tuple[Any, dict[str, Any] | None]:

@@ -256,6 +256,16 @@ def test_what_is_quantised_for_each_reader_is_quantised_once() -> None:
     assert [n.op for n in found.nodes] == [e.ADD, e.MUL]
 
 
+def test_the_largest_is_searched_among_codes() -> None:
+    g = Build("main")
+    x = Value("x", Tensor(Q8, THREE, PLAIN))
+    y = g(r.ARGMAX, real(g, x, 0.05, [3]), axis=-1)
+    graph = g.finish((x,), (y,), Rim((Port("x", "uint8", THREE),), (Port("y", "int32", y.shape),)))
+    assert [n.op for n in fused(graph).nodes] == [r.ARGMAX]
+    data = codes(Q8, THREE)
+    np.testing.assert_array_equal(run(lower(graph, Target(), evaluate)[0], [data]), data.argmax(-1))
+
+
 def test_the_rim_has_the_grids_and_the_user_sees_codes() -> None:
     graph, _ = GROUPS["moves"]
     found = fused(graph)
