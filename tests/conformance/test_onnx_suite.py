@@ -7,10 +7,12 @@ from onnx_suite import cases, failure, pinned
 #: More cases than this have to pass, whatever is pinned.
 LEAST = 1990
 REASONS = pinned()
+#: A reason that chance may refute.
+DRAWN = "a random draw"
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.xfail(strict=True, reason=REASONS[n]))
-                                  if n in REASONS else n for n in cases()])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.xfail(
+    strict=not REASONS[n].startswith(DRAWN), reason=REASONS[n])) if n in REASONS else n for n in cases()])
 def test_a_case_of_the_suite_passes(name: str) -> None:
     error = failure(cases()[name])
     if error is not None:
