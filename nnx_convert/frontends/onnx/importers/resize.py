@@ -216,8 +216,10 @@ def by_nnapi(g: Op, x: Value, changed: Sequence[Axis], grid: Grid) -> Value | No
     named: dict[str, Any] = {"nchw": True, "align": found[0], "half": found[1]}
     if all(a.known for a in both):
         return g(op, x, ow=both[1].out, oh=both[0].out, **named)
+    if any(a.known and a.out % a.size for a in both):
+        return None                              # a fraction in float32 may come to another size
     out = Tensor(x.type, (*x.shape[:2], both[0].out, both[1].out), x.tensor.quant)
-    h_scale, w_scale = (a.factor or a.out / a.size for a in both)
+    h_scale, w_scale = (float(a.out // a.size) if a.known else a.factor for a in both)
     return g(op, x, w_scale=w_scale, h_scale=h_scale, out=out, **named)
 
 
