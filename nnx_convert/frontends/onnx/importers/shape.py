@@ -338,7 +338,7 @@ def counted(g: Op, start: Value, limit: Value, delta: Value) -> Value:
 @imports()
 def EyeLike(g: Op, x: Value, *, dtype: int | None = None, k: int = 0) -> Value:
     kind = x.type if dtype is None else type_of(dtype)
-    sizes = x.shape * 2 if g.rank(x) == 1 else x.shape
+    sizes = g.shape(x) * 2 if g.rank(x) == 1 else g.shape(x)
     if len(sizes) != 2:
         raise FormatError(f"is an identity matrix like rank {len(sizes)}")
     if not open_(sizes) and product(sizes) <= LARGEST:

@@ -1,12 +1,16 @@
 """Shapes, slices and paddings against ONNX's reference, whatever is constant, fed or of an open size."""
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
-from three_ways import WAYS, Node, as_wanted, check, n
+from one_node import converted, element, model, run
+from onnx import helper
+from three_ways import WAYS, Node, as_wanted, built, check, n
 
-from nnx_convert.errors import NnxError
+from nnx_convert.errors import FormatError, NnxError
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 ROW = np.arange(5, dtype=np.float32)
@@ -101,3 +105,47 @@ def test_case(case: Node, way: str) -> None:
             check(case, way)
     else:
         check(as_wanted(case), way)
+
+
+SPARSE = helper.make_sparse_tensor(helper.make_tensor("v", 1, [2], [5.0, 6]), helper.make_tensor("i", 7, [2], [1, 5]),
+                                   [2, 3])
+CONSTANTS: list[tuple[dict[str, Any], Any]] = [
+    ({"value": helper.make_tensor("v", 7, [2], [3, 4])}, longs(3, 4)), ({"value_float": 1.5}, np.float32(1.5)),
+    ({"value_int": 7}, np.int64(7)), ({"value_floats": [1.0, 2]}, np.array([1, 2], np.float32)),
+    ({"value_ints": [1, 2]}, longs(1, 2)), ({"value_string": "a"}, np.array("a", object)),
+    ({"value_strings": ["a", "b"]}, np.array(["a", "b"], object)),
+    ({"sparse_value": SPARSE}, np.array([[0, 5, 0], [0, 0, 6]], np.float32))]
+
+
+@pytest.mark.parametrize(("attributes", "want"), CONSTANTS, ids=[next(iter(a)) for a, _ in CONSTANTS])
+def test_constant(attributes: dict[str, Any], want: Any) -> None:
+    kind = 8 if want.dtype == object else element(want)
+    made = model([helper.make_node("Constant", [], ["y"], **attributes)], [], [("y", kind, want.shape)], 25)
+    (got,) = run(made)
+    assert got.dtype == want.dtype and got.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("attributes", [{}, {"value_int": 1, "value_float": 1.0}], ids=["none", "two"])
+def test_a_constant_has_one_value(attributes: dict[str, Any]) -> None:
+    with pytest.raises(FormatError, match="exactly one value"):
+        converted(model([helper.make_node("Constant", [], ["y"], **attributes)], [], [("y", 7, None)], 25))
+
+
+WRONG: list[tuple[Node, str]] = [
+    (n("Reshape", X, longs(5, -1)), "leave no whole size"), (n("Reshape", X, longs(-1, -1)), "is a reshape to"),
+    (n("Reshape", X, longs(2, 3, 4, 0)), "copies sizes"), (n("Squeeze", X, longs(1)), "drops axis 1"),
+    (n("Unsqueeze", X, longs(0, 0)), "an axis twice"), (n("Transpose", X, perm=[0, 1]), "orders 2 axes of 3"),
+    (n("Concat", X, X, axis=3), "has the axis 3"), (n("Split", X, longs(1, 1), axis=1, outputs=2), "splits 3 into"),
+    (n("Slice", X, longs(0), longs(1), longs(0), longs(0)), "steps of 0"),
+    (n("Pad", X, longs(1, 1)), "2 pads for 3 axes"),
+    (n("Pad", X, longs(0, 0, 0, 0, 0, 0), mode="twice"), "the mode 'twice'"), (n("EyeLike", ONE), "like rank 0"),
+    (n("ReverseSequence", X[..., 0], longs(1, 4), batch_axis=0, time_axis=1), "of 3 elements"),
+    (n("ConstantOfShape", longs(-1), fixed=[0]), "has the shape"), (n("DepthToSpace", X, blocksize=2), "takes blocks"),
+    (n("Range", *map(np.int64, (1, 5, 0)), fixed=[0, 1, 2]), "steps of 0")]
+
+
+@pytest.mark.parametrize(("case", "text"), WRONG, ids=[str(c) for c, _ in WRONG])
+def test_what_cannot_be_is_a_fault_of_the_file(case: Node, text: str) -> None:
+    answered = Node(case.op, case.inputs, case.attributes, case.opset, case.outputs, [X] * case.outputs, case.fixed)
+    with pytest.raises(FormatError, match=text):
+        converted(built(answered, "fixed")[0])
