@@ -25,6 +25,7 @@ from .patterns import patterns
 from .qdq import fusing
 from .retype import unsigning
 from .rewrite import Event, Pass, prune, throughout
+from .sharing import shared
 from .spread import SPREAD
 
 
@@ -41,6 +42,7 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
         unsigning(evaluate),                 # int8 as uint8 below level 30
         densifying(evaluate),                # sparse constants: DENSIFY, or dense
         fold,
+        shared,                              # computed sizes once
         layout,                              # channels last
         HYBRID,                              # floats beside int8 weights
         NARROW,                              # more axes than four

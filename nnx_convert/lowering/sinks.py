@@ -174,7 +174,8 @@ def new_axes(g: Rewriter, node: Node) -> Result:
     units = out.shape[lead:]
     if len(units) <= len(b.shape) or len(out.shape) > MOST or len(b.shape) > 1 or w.tensor.data is None \
             or b.tensor.data is None or isinstance(w.tensor.quant, ChannelQuant) \
-            or not alike(out.shape[:lead], before[:lead]) or not all(map(known, units)):
+            or not alike(out.shape[:lead], before[:lead]) or not all(map(known, units)) \
+            or sum(not known(n) for n in before[:lead]) > 1:
         return None
     args = made.args | {"w": reshaped(g, w, (*units, *w.shape[1:])), "b": reshaped(g, b, units)}
     y = g(LINEAR, **args, out=Tensor(made.outputs[0].type, None, made.outputs[0].tensor.quant))
