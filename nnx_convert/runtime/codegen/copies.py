@@ -1,0 +1,117 @@
+"""Elements moved and not changed: what reads or writes strided stretches of neighbours."""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...ops import shape as s
+from ...types import OBJECTS, Shape, Tensor
+from ..bind import Bound
+from .ir import SHARED, Function, Module
+from .machine import Machine
+from .moves import copied
+from .places import Place
+from .tasks import Family, Group, Task, Workshop, flat, native
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Arrays copied to places of their shapes, one after the other; last axes are of neighbours on both sides."""
+
+    pairs: tuple[tuple[Place, Place], ...]
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        def build(name: str) -> None:
+            f = Function(m, name, SHARED)
+            for source, to in self.pairs:
+                copied(f, *together(source, to))
+            f.finish()
+        return m.once(("copies", self), build)
+
+
+def together(source: Place, to: Place) -> tuple[Place, Place]:
+    """The same copy with axes taken together that are neighbours on both sides, so that rows are long."""
+    shape, strides = list(source.shape), [list(source.strides), list(to.strides)]
+    axis = len(shape) - 2
+    while axis >= 0:
+        if all(k[axis] == k[axis + 1] * shape[axis + 1] for k in strides) or shape[axis] == 1:
+            shape[axis:axis + 2] = [shape[axis] * shape[axis + 1]]
+            for k in strides:
+                k[axis:axis + 2] = [k[axis + 1]]
+        axis -= 1
+    return (replace(source, shape=tuple(shape), strides=tuple(strides[0])),
+            replace(to, shape=tuple(shape), strides=tuple(strides[1])))
+
+
+def window(p: Place, begin: Shape, size: Shape) -> Place:
+    """A part of an array."""
+    offset = p.offset + sum(b * stride for b, stride in zip(begin, p.strides, strict=True))
+    return replace(p, offset=offset, shape=size)
+
+
+def _plain(b: Bound) -> bool:
+    """Whether elements are copied as they are: one grid on all sides, no objects, nothing empty."""
+    tensors = [v for v in b.args.values() if isinstance(v, Tensor)] + [
+        t for v in b.args.values() if isinstance(v, tuple) for t in v]
+    moved = [t for t in tensors if t.type == b.outs[0].type]
+    return b.outs[0].type not in OBJECTS and all(t.size > 0 for t in (*tensors, *b.outs)) and all(
+        t.quant == b.outs[0].quant for t in (*moved, *b.outs))
+
+
+def _takes_joined(b: Bound, _: Machine) -> bool:
+    return _plain(b) and all(t.type == b.outs[0].type for t in b.args["xs"])
+
+
+def _make_joined(w: Workshop, group: Group) -> Task:
+    b, at, pairs = group.head, 0, []
+    out, axis = w.place(b.outputs[0]), b.args["axis"] % len(b.outs[0].shape)
+    for slot in flat(b.slots["xs"]):
+        source = w.place(slot)
+        begin = tuple(at if i == axis else 0 for i in range(len(source.shape)))
+        pairs.append((source, window(out, begin, source.shape)))
+        at += source.shape[axis]
+    return Copies(tuple(pairs))
+
+
+def _takes_turned(b: Bound, _: Machine) -> bool:
+    """A transposition that leaves the last axis where it is; all others move single elements."""
+    perm = b.args["perm"]
+    rank = len(b.args["x"].shape)
+    return _plain(b) and perm is not None and perm.data is not None and rank > 1 and perm.ints()[-1] == rank - 1
+
+
+def _make_turned(w: Workshop, group: Group) -> Task:
+    b = group.head
+    x, perm = w.place(b.slots["x"]), b.args["perm"].ints()
+    turned = replace(x, shape=tuple(x.shape[a] for a in perm), strides=tuple(x.strides[a] for a in perm))
+    return Copies(((turned, w.place(b.outputs[0])),))
+
+
+def _takes_cut(b: Bound, _: Machine) -> bool:
+    return _plain(b) and b.args["begin"].data is not None
+
+
+def _make_cut(w: Workshop, group: Group) -> Task:
+    b = group.head
+    out = w.place(b.outputs[0])
+    return Copies(((window(w.place(b.slots["x"]), b.args["begin"].ints(), out.shape), out),))
+
+
+def _takes_split(b: Bound, _: Machine) -> bool:
+    return _plain(b)
+
+
+def _make_split(w: Workshop, group: Group) -> Task:
+    b, x = group.head, w.place(group.head.slots["x"])
+    axis, pairs = b.args["axis"] % len(x.shape), []
+    for n, slot in enumerate(b.outputs):
+        out = w.place(slot)
+        begin = tuple(n * out.shape[axis] if i == axis else 0 for i in range(len(x.shape)))
+        pairs.append((window(x, begin, out.shape), out))
+    return Copies(tuple(pairs))
+
+
+native(Family(_takes_joined, _make_joined), s.CONCATENATION)
+native(Family(_takes_turned, _make_turned), s.TRANSPOSE)
+native(Family(_takes_cut, _make_cut), s.SLICE)
+native(Family(_takes_split, _make_split), s.SPLIT)
