@@ -98,14 +98,34 @@ def test_indices_of_another_type() -> None:
         constant(proto, NOWHERE)
 
 
+def model(op: str, w: np.ndarray, x: tuple[int, ...], y: tuple[int, ...], **attributes: int) -> bytes:
+    """A model of one node with sparse weights."""
+    ends = [helper.make_tensor_value_info(n, 1, s) for n, s in (("x", x), ("y", y))]
+    graph = helper.make_graph([helper.make_node(op, ["x", "s"], ["y"], **attributes)], "g", ends[:1], ends[1:])
+    graph.sparse_initializer.append(message(w, False))
+    return helper.make_model(graph).SerializeToString()
+
+
 @pytest.mark.parametrize(("target", "densified"), [
     (nnx_convert.Target(), True), (nnx_convert.Target(experimental=False), False),
     (nnx_convert.Target(sparse="fold"), False)], ids=["experimental", "not", "fold"])
 def test_a_model_multiplies_by_it(target: nnx_convert.Target, densified: bool) -> None:
     w, x = thinned((40, 9)), np.arange(80, dtype=np.float32).reshape(2, 40)
-    ends = [helper.make_tensor_value_info(n, 1, s) for n, s in (("x", (2, 40)), ("y", (2, 9)))]
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "s"], ["y"])], "g", ends[:1], ends[1:])
-    graph.sparse_initializer.append(message(w, False))
-    model = nnx_convert.convert(helper.make_model(graph).SerializeToString(), target)
-    assert (OperationCode.DENSIFY in [o.op.code for o in model.operations]) == densified
-    assert (nnx_convert.compile(model).run({"x": x})["y"] == x @ w).all()
+    made = nnx_convert.convert(model("MatMul", w, (2, 40), (2, 9)), target)
+    assert (OperationCode.DENSIFY in [o.op.code for o in made.operations]) == densified
+    assert (nnx_convert.compile(made).run({"x": x})["y"] == x @ w).all()
+
+
+@pytest.mark.parametrize(("op", "shape", "x", "y", "attributes", "ops"), [
+    ("MatMul", (40, 9), (2, 40), (2, 9), {}, ["DENSIFY", "FULLY_CONNECTED"]),
+    ("Gemm", (9, 40), (2, 40), (2, 9), {"transB": 1}, ["DENSIFY", "FULLY_CONNECTED"]),
+    ("Conv", (8, 4, 3, 30), (1, 4, 8, 40), (1, 8, 6, 11), {}, ["CONV_2D", "DENSIFY", "TRANSPOSE", "TRANSPOSE"])],
+    ids=["MatMul", "Gemm", "Conv"])
+def test_weights_are_not_turned_in_a_run(op: str, shape: tuple[int, ...], x: tuple[int, ...], y: tuple[int, ...],
+                                         attributes: dict[str, int], ops: list[str]) -> None:
+    data = model(op, thinned(shape), x, y, **attributes)
+    kept, dense = (nnx_convert.convert(data, nnx_convert.Target(sparse=way)) for way in ("keep", "fold"))
+    assert sorted(o.op.name for o in kept.operations) == ops
+    given = {"x": np.random.default_rng(0).integers(-3, 4, x).astype(np.float32)}
+    want, got = (nnx_convert.compile(m).run(given)["y"] for m in (dense, kept))
+    np.testing.assert_allclose(got, want, rtol=1e-6)
