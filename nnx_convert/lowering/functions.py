@@ -4,8 +4,8 @@ from __future__ import annotations
 import math
 
 from ..graph import Node, Value
-from ..ops import elementwise as e, functions as f, host, host_math, norm, shape
-from ..types import I32, Tensor, product
+from ..ops import convert, elementwise as e, functions as f, host, host_math, norm, shape
+from ..types import F16, F32, I32, Tensor, product
 from .expand import BY_ZERO, EXPAND, floats, like, shaped, zero_divisor
 from .legalize import LEGALIZE
 from .rewrite import Refusal, Result, Rewriter
@@ -46,6 +46,15 @@ def gelu(g: Rewriter, node: Node) -> Result:
     cube = g(e.MUL, g(e.MUL, g(e.MUL, cubic, x, act=0), x, act=0), x, act=0)
     bent = g(e.TANH, g(e.MUL, root, g(e.ADD, x, cube, act=0), act=0))
     return g.legal(g(e.MUL, g(e.MUL, half, x, act=0), g(e.ADD, one, bent, act=0), act=0))
+
+
+@EXPAND.on(f.ERF, host_math.GELU, f.SOFTPLUS, f.MISH, f.SINH, f.COSH, host.COS, host.ROUND)
+def halves(g: Rewriter, node: Node) -> Result:
+    """Of FLOAT16 in FLOAT32, rounded once, as the kernels have it."""
+    if node.args["x"].type != F16:
+        return None
+    wide = g(node.op, **node.args | {"x": g(convert.CAST, node.args["x"], to=F32)})
+    return g.legal(g(convert.CAST, wide, to=F16))
 
 
 @EXPAND.on(f.SOFTPLUS)
