@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ..graph import Graph, Node, Value
+from ..ops.shape import TRANSPOSE
 from ..target import Target
 from ..types import known
 from .axes import Perm, ident
@@ -23,6 +24,8 @@ MOST = 16
 REACH = 32
 #: What a transpose costs beside its bytes: about as many as are moved in the time that it takes to start one.
 CALL = 1 << 15
+#: The same where NNAPI has no TRANSPOSE for the elements, INT32 above all: on a device, the host is a long way off.
+HOSTED = 1 << 20
 #: What an open size is taken for.
 NOMINAL = 16
 
@@ -212,7 +215,7 @@ def weight(v: Value) -> int:
     size = v.type.dtype.itemsize
     for n in v.tensor.dims or ():
         size *= n if known(n) else NOMINAL
-    return size + CALL
+    return size + (CALL if v.type in TRANSPOSE.types else HOSTED)
 
 
 def candidates(graph: Graph, target: Target, edges: dict[Node, tuple[tuple[Slot, Value], ...]],
