@@ -35,4 +35,5 @@ def test_division_is_exact_on_the_device(op: OpDef, want: Callable[[Any, Any], A
     assert not any(n.op.host for n in legal.nodes), [str(ev) for ev in trace]
     found = CompiledModel(flatten(legal)).run([NUMBERS[:, None].astype(np.int32)])[0]
     overflows = (NUMBERS[:, None] == -2**31) & (divisors == -1)
-    np.testing.assert_array_equal(np.where(overflows, 0, found), np.where(overflows, 0, want(NUMBERS[:, None], divisors)))
+    exact = want(NUMBERS[:, None], divisors)
+    np.testing.assert_array_equal(found[~overflows], exact[~overflows])
