@@ -17,8 +17,8 @@ from .axes import alike
 from .rewrite import Event, Result, Rewriter, Rules, prune
 
 PATTERNS = Rules("patterns")
-#: How far a constant in a file may be from the number it stands for: what float32 and short decimals lose.
-NEAR = 1e-6
+#: How far a constant in a file may be from the number it stands for: what its type and short decimals lose.
+NEAR = {F32: 1e-6, F16: 1e-3}
 #: How many factors a product is taken apart into.
 MOST_FACTORS = 8
 #: Operations whose result is as many times larger as their first operand is.
@@ -40,9 +40,9 @@ def number(v: Value) -> float | None:
     return float(data.item()) if data is not None and data.size == 1 else None
 
 
-def near(value: float, wanted: float) -> bool:
-    """Whether a constant stands for a number."""
-    return abs(value - wanted) <= NEAR * abs(wanted)
+def near(x: Value, value: float, wanted: float) -> bool:
+    """Whether a constant beside x stands for a number."""
+    return abs(value - wanted) <= NEAR.get(x.type, 0.0) * abs(wanted)
 
 
 def floats(x: Value) -> bool:
@@ -104,7 +104,7 @@ def plus(g: Rewriter, v: Value, wanted: float) -> Value | None:
     sides: tuple[Value, Value] = (node.args["x"], node.args["y"])
     for one, rest in (sides, sides[::-1]):
         c = number(one)
-        if c is not None and near(c, wanted):
+        if c is not None and near(v, c, wanted):
             return rest
     return None
 
@@ -135,18 +135,18 @@ def activation(g: Rewriter, node: Node) -> Result:
 
 def gelu(g: Rewriter, x: Value, value: float, v: Value) -> Value | None:
     """x * value * v is GELU(x)."""
-    bent = of(g, plus(g, v, 1.0), f.ERF, e.TANH) if near(value, 0.5) else None
+    bent = of(g, plus(g, v, 1.0), f.ERF, e.TANH) if near(x, value, 0.5) else None
     if bent is None:
         return None
     if bent.op is f.ERF:
         scale, inside = product(g, bent.args["x"])
-        return g(host_math.GELU, x, approximate=False) if inside == (x,) and near(scale, math.sqrt(0.5)) else None
+        return g(host_math.GELU, x, approximate=False) if inside == (x,) and near(x, scale, math.sqrt(0.5)) else None
     return g(host_math.GELU, x, approximate=True) if cubic(g, x, *product(g, bent.args["x"])) else None
 
 
 def cubic(g: Rewriter, x: Value, scale: float, inside: Sequence[Value]) -> bool:
     """Whether a product is sqrt(2 / pi) * (x + 0.044715 * x ** 3), or x put before the bracket."""
-    if not near(scale, math.sqrt(2 / math.pi)):
+    if not near(x, scale, math.sqrt(2 / math.pi)):
         return False
     if len(inside) == 2 and x in inside:
         rest = inside[1] if inside[0] is x else inside[0]
@@ -162,7 +162,7 @@ def cubic(g: Rewriter, x: Value, scale: float, inside: Sequence[Value]) -> bool:
 def is_power(g: Rewriter, v: Value, x: Value, power: int) -> bool:
     """Whether a value is 0.044715 * x ** power."""
     value, found = product(g, v)
-    return near(value, 0.044715) and found == (x,) * power
+    return near(x, value, 0.044715) and found == (x,) * power
 
 
 def hard_swish(g: Rewriter, x: Value, value: float, v: Value) -> Value | None:
@@ -172,12 +172,12 @@ def hard_swish(g: Rewriter, x: Value, value: float, v: Value) -> Value | None:
         return None
     if node.op is e.RELU6:
         there = plus(g, node.args["x"], 3.0)
-        return g(e.HARD_SWISH, x) if there is x and near(value, 1 / 6) else None
+        return g(e.HARD_SWISH, x) if there is x and near(x, value, 1 / 6) else None
     there = plus(g, node.args["x"], 0.5)
-    if there is None or not near(value, 1.0):
+    if there is None or not near(x, value, 1.0):
         return None
     scale, inside = product(g, there)
-    return g(e.HARD_SWISH, x) if inside == (x,) and near(scale, 1 / 6) else None
+    return g(e.HARD_SWISH, x) if inside == (x,) and near(x, scale, 1 / 6) else None
 
 
 def mish(g: Rewriter, x: Value, value: float, v: Value) -> Value | None:
