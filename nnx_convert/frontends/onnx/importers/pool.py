@@ -9,7 +9,7 @@ import numpy as np
 
 from ....errors import FormatError
 from ....graph import Value
-from ....ops import elementwise as e, image, pool_nd, reduce as r, shape
+from ....ops import conv, elementwise as e, image, pool_nd, reduce as r, shape
 from ....schema import OpDef
 from ....types import F16, F32, Q8, Q8S, Shape, known
 from ..importer import Op
@@ -61,6 +61,48 @@ def stepwise(g: Op, op: OpDef, x: Value, s: Sliding) -> Value | None:
     return g.reshape(pooled(g, op, g.reshape(flat, (n, c, layers, out[1] * out[2])), along), (n, c, *out))
 
 
+def spaced(g: Op, x: Value, s: Sliding) -> Value | None:
+    """The sum over a window with gaps, a convolution with ones; None where NNAPI's does not do."""
+    if x.type not in FLOATS or len(s.kernel) > 2 or s.scheme or min(s.pads) < 0 or not known(x.shape[1]):
+        return None
+    p, channels = s.plane, x.shape[1]
+    ones, none = (g.const(np.full(n, v, x.type.dtype), x.type) for n, v in (
+        ((1, *p.kernel, channels), 1), (channels, 0)))
+    made = g(conv.DEPTHWISE_CONV_2D, as_plane(g, x), ones, none, **p.amounts, **p.steps, mult=1, act=0, nchw=True,
+             dw=p.dilations[1], dh=p.dilations[0])
+    return as_before(g, made, x)
+
+
+def counts(s: Sliding, sizes: Shape, tails: Shape, counted: bool) -> np.ndarray:
+    """How many cells each window has, those of the padding up to `tails` among them where it is counted."""
+    found = np.ones((), np.int64)
+    for i, (n, out) in enumerate(zip(sizes, s.out(sizes), strict=True)):
+        place = np.arange(out)[:, None] * s.strides[i] - s.heads[i] + np.arange(s.kernel[i]) * s.dilations[i]
+        low, high = (-s.heads[i], n + tails[i]) if counted else (0, n)
+        found = np.multiply.outer(found, ((place >= low) & (place < high)).sum(1))
+    return found
+
+
+def farthest(g: Op, x: Value, s: Sliding) -> Value | None:
+    """The largest over a window with gaps, axis by axis, cell by cell; None where that does not do."""
+    if x.type not in FLOATS or len(s.kernel) > 2 or s.scheme or min(s.pads) < 0 or not all(map(known, x.shape[2:])):
+        return None
+    if not counts(s, x.shape[2:], s.tails, False).all():
+        return None
+    if s.padded:
+        x = g(shape.PAD_V2, x, [[0, 0], [0, 0], *map(list, zip(s.heads, s.tails, strict=True))], value=-np.inf)
+    for i, (k, d, step, out) in enumerate(zip(s.kernel, s.dilations, s.strides, bare(s).out(x.shape[2:]), strict=True)):
+        rank, axis = len(x.shape), i + 2
+        rest = (1 << rank) - 1 - (1 << axis)
+        cells = [g(shape.STRIDED_SLICE, x, *([v if j == axis else w for j in range(rank)] for v, w in (
+            (at * d, 0), (at * d + (out - 1) * step + 1, 0), (step, 1))), begin_mask=rest, end_mask=rest, shrink_mask=0)
+            for at in range(k)]
+        x = cells[0]
+        for cell in cells[1:]:
+            x = g(e.MAXIMUM, x, cell)
+    return x
+
+
 def part(s: Sliding, axes: slice) -> Sliding:
     """The window along some axes."""
     return Sliding(s.kernel[axes], s.strides[axes], s.dilations[axes], s.heads[axes], s.tails[axes])
@@ -92,7 +134,8 @@ def MaxPool(g: Op, x: Value, *, kernel_shape: tuple[int, ...], auto_pad: str = "
     whole = ended(s, x.shape[2:], ceil_mode)
     if whole is not None and not g.wanted(1) and native(x, whole, *FLOATS, Q8, Q8S):
         return pooled(g, image.MAX_POOL_2D, x, whole)
-    made = None if whole is None or g.wanted(1) else stepwise(g, image.MAX_POOL_2D, x, whole)
+    made = None if whole is None or g.wanted(1) else stepwise(g, image.MAX_POOL_2D, x, whole) if len(
+        s.kernel) == 3 else farthest(g, x, whole)
     if made is not None:
         return made
     if s.scheme:
@@ -118,6 +161,10 @@ def AveragePool(g: Op, x: Value, *, kernel_shape: tuple[int, ...], auto_pad: str
     made = None if whole is None or counted else stepwise(g, image.AVERAGE_POOL_2D, x, whole)
     if made is not None:
         return made
+    if whole is not None and all(map(known, x.shape[2:])):
+        total, cells = spaced(g, x, whole), counts(whole, x.shape[2:], s.tails, bool(count_include_pad))
+        if total is not None and cells.all():
+            return g(e.DIV, total, g.const(cells.reshape(1, 1, *cells.shape).astype(x.type.dtype), x.type), act=0)
     return g(pool_nd.AVERAGE_POOL_ND, x, ceil=bool(ceil_mode), counted=bool(count_include_pad), **over(s))
 
 
@@ -130,6 +177,10 @@ def LpPool(g: Op, x: Value, *, kernel_shape: tuple[int, ...], auto_pad: str = "N
     whole = ended(s, x.shape[2:], ceil_mode)
     if s.scheme:
         g.unsupported("pads by a scheme that follows from open sizes", "give the input sizes")
+    if whole is not None and p in (1, 2) and max(s.dilations) > 1:
+        total = spaced(g, g(e.ABS, x) if p == 1 else g(e.MUL, x, x, act=0), whole)
+        if total is not None:
+            return total if p == 1 else g(e.SQRT, total)
     if whole is None or p not in (1, 2) or not native(x, bare(whole), *FLOATS):
         return g(pool_nd.LP_POOL_ND, x, ceil=bool(ceil_mode), p=float(p), **over(s))
     cells = prod(whole.kernel)

@@ -58,7 +58,9 @@ CASES: list[Node] = [
     *(n(op, IMAGE, kernel_shape=[3, 2], strides=list(s), auto_pad=how) for op in ("MaxPool", "AveragePool")
       for how in (*SAME, "VALID") for s in ((1, 1), (2, 2)) if op == "AveragePool" or how != "SAME_LOWER"),
     *(n(op, IMAGE, **GAPS) for op in ("MaxPool", "AveragePool")),
-    n("AveragePool", IMAGE, pads=[1, 1, 1, 0], count_include_pad=1, **GAPS),
+    *(n("AveragePool", IMAGE, pads=[1, 1, 1, 0], count_include_pad=i, ceil_mode=c, strides=[2, 1], **GAPS)
+      for i in (0, 1) for c in (0, 1)), n("MaxPool", IMAGE, pads=[1, 1, 1, 0], strides=[2, 1], ceil_mode=1, **GAPS),
+    n("MaxPool", ROW, kernel_shape=[3], dilations=[2], pads=[1, 2]), n("LpPool", IMAGE, p=1, **GAPS),
     *(n(op, x, kernel_shape=[2] * (x.ndim - 2), strides=[2] * (x.ndim - 2)) for op in ("MaxPool", "AveragePool")
       for x in (ROW, CUBE)),
     *(n(op, CUBE, kernel_shape=[2, 3, 2], pads=[1] * 6, ceil_mode=1, strides=[2, 2, 2]) for op in (
@@ -124,7 +126,11 @@ def test_what_only_open_sizes_would_tell(case: Node) -> None:
 NATIVE: list[tuple[Node, list[str]]] = [
     (n("MaxPool", IMAGE, **KERNELS[3]), ["MAX_POOL_2D"]), (n("MaxPool", ROW, kernel_shape=[3]), ["MAX_POOL_2D"]),
     (n("MaxPool", BYTES, kernel_shape=[2, 2], want=[BYTES]), ["MAX_POOL_2D"]),
-    (n("MaxPool", IMAGE, **GAPS), ["MAX_POOL_ND"]), (n("AveragePool", IMAGE, **KERNELS[4]), ["AVERAGE_POOL_2D"]),
+    (n("MaxPool", IMAGE, **GAPS), ["STRIDED_SLICE", "STRIDED_SLICE", "MAXIMUM"] * 2),
+    (n("AveragePool", IMAGE, **GAPS), ["DEPTHWISE_CONV_2D", "DIV"]),
+    (n("LpPool", IMAGE, **GAPS), ["MUL", "DEPTHWISE_CONV_2D", "SQRT"]),
+    (n("MaxPool", IMAGE, outputs=2, **GAPS), ["MAX_POOL_ND"]),
+    (n("AveragePool", IMAGE, **KERNELS[4]), ["AVERAGE_POOL_2D"]),
     (n("AveragePool", IMAGE, count_include_pad=1, **KERNELS[4]), ["PAD", "AVERAGE_POOL_2D"]),
     (n("LpPool", IMAGE, kernel_shape=[2, 2], pads=[1, 1, 0, 0]), ["PAD", "L2_POOL_2D", "MUL"]),
     *((n(op, CUBE, kernel_shape=[2, 3, 2], pads=[1, 1, 0, 0, 1, 1], strides=[2, 1, 2]), [name, name])
