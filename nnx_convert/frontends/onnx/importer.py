@@ -26,7 +26,7 @@ from .constants import dense, typed
 from .folding import folded
 from .reader import read
 from .registry import Given, Importer, Items, importer_of
-from .rim import declared_input, merged, named_sizes, rim_of
+from .rim import declared_input, inputs_of, merged, named_sizes, rim_of
 from .scope import Body, Region, Scope, Session, open_
 
 #: What arithmetic is done in, where NNAPI has no row for the elements: integers as INT32, floats as FLOAT32.
@@ -249,9 +249,7 @@ def loaded(session: Session) -> Graph:
     """The graph of a checked file."""
     model = session.model
     scope = Scope(session, Build(model.graph.name), model.versions)
-    initialised = {i.name for i in model.graph.initializer} | {
-        i.values.name for i in model.graph.sparse_initializer}
-    inputs = [(p, declared_input(session, p)) for p in model.graph.input if p.name not in initialised]
+    inputs = [(p, declared_input(session, p)) for p in inputs_of(model.graph)]
     for port, value in inputs:
         scope.define(port.name, value)
     found = [value_of(_rim_op(scope), v) for v in run(scope, model.graph)]

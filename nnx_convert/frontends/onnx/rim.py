@@ -37,14 +37,25 @@ def declared_input(session: Session, port: Any) -> Value:
     return value
 
 
-def named_sizes(model: Any, shapes: Mapping[str, Shape]) -> dict[str, int]:
-    """The named sizes that a caller's shapes say, but for a name of which they say several: it is no one size."""
-    said: dict[str, set[int]] = {}
-    for port in (p for p in model.graph.input if p.name in shapes):
-        for size, n in zip(declared(port)[1] or (), shapes[port.name], strict=False):
-            if name := name_of(size):
-                said.setdefault(name, set()).add(n)
-    return {name: sizes.pop() for name, sizes in said.items() if len(sizes) == 1}
+def inputs_of(graph: Any) -> list[Any]:
+    """The inputs of the main graph that a caller gives: those that no initializer does."""
+    held = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
+    return [p for p in graph.input if p.name not in held]
+
+
+def named_sizes(model: Model, shapes: Mapping[str, Shape]) -> dict[str, int]:
+    """The named sizes that a caller's shapes say, but for a name of which they say several: it is no one size.
+
+    Raises `UsageError` on a shape of what is no input.
+    """
+    said, inputs = dict[str, set[int]](), {p.name: p for p in inputs_of(model.graph)}
+    if lost := [name for name in shapes if name not in inputs]:
+        raise UsageError(f"there is no input {lost[0]!r}", hint=f"the inputs are {', '.join(inputs)}")
+    for name, shape in shapes.items():
+        for size, n in zip(declared(inputs[name])[1] or (), shape, strict=False):
+            if label := name_of(size):
+                said.setdefault(label, set()).add(n)
+    return {label: sizes.pop() for label, sizes in said.items() if len(sizes) == 1}
 
 
 def wanted(session: Session, name: str, dims: Shape | None) -> Shape | None:
