@@ -39,6 +39,14 @@ def optional_type(of: Any) -> Any:
     return found
 
 
+def map_type(key: int, element: int) -> Any:
+    """The type of maps from keys of an element type to numbers of another."""
+    found = messages().TypeProto()
+    found.map_type.key_type = key
+    found.map_type.value_type.CopyFrom(tensor_type(element))
+    return found
+
+
 def type_of_value(session: Session, given: Value | Items) -> Any:
     """The type of a value; its sizes are not said, since elements of one sequence differ."""
     if isinstance(given, Items):

@@ -54,14 +54,14 @@ def TREES(site: Site, x: Tensor, feature: Tensor, split: Tensor, mode: Tensor, y
         nodes = Nodes(feature, split.astype(x.dtype), mode, yes, no, missing != 0)
         for part in parts(len(x), roots.size):
             leaves = nodes.leaves(x[part], roots)
-            sums = np.full((len(leaves), targets), start)
+            sums, given = np.full((len(leaves), targets), start), np.zeros((len(leaves), targets), bool)
             for i in range(int((first[1:] - first[:-1]).max(initial=0))):
                 at = first[leaves] + i
                 row, tree = np.nonzero(at < first[leaves + 1])
                 entry = at[row, tree]
                 fold.at(sums, (row, target[entry]), weight[entry])
-            untouched = np.isinf(sums) & np.isinf(start)
-            out[part] = np.where(untouched, 0, sums) / (roots.size if aggregate == c.AVERAGE else 1)
+                given[row, target[entry]] = True
+            out[part] = np.where(given, sums, 0) / (roots.size if aggregate == c.AVERAGE else 1)
     return run
 
 
@@ -165,7 +165,7 @@ def PROBIT(site: Site, x: Tensor) -> Run:
 def ZIP_MAP(site: Site, x: Tensor, labels: Tensor) -> Compute:
     def run(x: Array, labels: Array) -> Sequence[Array]:
         keys = labels.tolist()
-        return [objects([dict(zip(keys, map(np.asarray, row), strict=True)) for row in x])]
+        return [objects([objects([dict(zip(keys, map(np.asarray, row), strict=True))]) for row in x])]
     return run
 
 
@@ -181,13 +181,17 @@ def MAP_VALUES(site: Site, x: Tensor, vocabulary: Tensor, default: Tensor) -> Co
 def MAP_DENSE(site: Site, x: Tensor, default: Tensor, size: int, sparse: bool) -> Compute:
     def run(x: Array, default: Array) -> Sequence[Array]:
         there = {int(k): _element(v) for k, v in x[0].items()}
+        keys = sorted(there)
+        values = _row([there[k] for k in keys], default)
         if not sparse:
-            return [_row([there[k] for k in sorted(there)], default)]
-        if min(there, default=0) < 0:
-            raise RunError(f"the map has the key {min(there)}")
-        wide = max(size, max(there, default=-1) + 1)
+            return [values]
+        if keys and keys[0] < 0:
+            raise RunError(f"the map has the key {keys[0]}")
+        wide = max(size, keys[-1] + 1 if keys else 0)
         affordable(wide * 8, "the values of a map")
-        return [_row([there.get(k, _element(default)) for k in range(wide)], default)]
+        found = np.full((1, wide), _element(default), default.dtype)
+        found[:, keys] = values
+        return [found]
     return run
 
 

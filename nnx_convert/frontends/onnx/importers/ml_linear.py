@@ -10,9 +10,12 @@ from ....errors import FormatError
 from ....graph import Value
 from ....ops import classical as c
 from ....types import F32, I64, STR, Type, known
-from ..constants import type_of
+from ..constants import element_of, type_of
 from ..importer import Op
+from ..lists import map_type, sequence_type
 from ..registry import ML, imports
+from .elementwise import number
+from .sequence import listed as of_kind
 from .text import texts
 
 #: The version of the default domain that these importers speak of.
@@ -22,8 +25,14 @@ TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
 def real(g: Op, x: Value) -> Value:
-    """Numbers as FLOAT32, rows of them where there is one."""
-    x = g.cast(x, F32)
+    """Rows of numbers as FLOAT32; raises `FormatError` where they are no rows."""
+    return rows(g, g.cast(x, F32))
+
+
+def rows(g: Op, x: Value) -> Value:
+    """Rows, of which one may stand alone; raises `FormatError` where they are none."""
+    if g.rank(x) not in (1, 2):
+        raise FormatError(f"takes rows, not the shape {list(g.shape(x))}")
     return g.reshape(x, (1, *g.shape(x))) if g.rank(x) == 1 else x
 
 
@@ -36,8 +45,6 @@ def matrix(values: Sequence[float], columns: int, name: str) -> np.ndarray:
 
 def width(g: Op, x: Value) -> int:
     """How many features a row has; raises `Unsupported` where that is open."""
-    if len(x.shape) != 2:
-        raise FormatError(f"takes rows, not the shape {list(x.shape)}")
     found = x.shape[1]
     if not known(found):
         g.unsupported("takes rows of an open size", "give the input sizes")
@@ -45,7 +52,9 @@ def width(g: Op, x: Value) -> int:
 
 
 def scores_of(g: Op, x: Value, weights: np.ndarray, bias: Sequence[float]) -> Value:
-    """x @ weights.T + bias."""
+    """x @ weights.T + bias; raises `FormatError` where there is no bias for each row of weights."""
+    if len(bias) not in (0, len(weights)):
+        raise FormatError(f"has {len(bias)} offsets for {len(weights)} scores")
     found = only(g, "MatMul", x, g.const(np.ascontiguousarray(weights.T)))
     return only(g, "Add", found, g.const(np.array(bias, np.float32))) if len(bias) else found
 
@@ -96,9 +105,9 @@ def above(g: Op, score: Value, bound: float, labels: Value) -> Value:
 
 def two(g: Op, score: Value, transform: str, sure: bool) -> Value:
     """The scores of two classes out of that of the second; `sure`: it is a probability. As in ONNX Runtime, only a
-    logistic function is taken of both."""
+    logistic function is taken of both; what that writes beside a PROBIT is chance."""
     if transform == "PROBIT":
-        return g(c.PROBIT, score)
+        score, sure = g(c.PROBIT, score), False
     if sure and transform != "LOGISTIC":
         return only(g, "Concat", only(g, "Sub", g.const(np.float32(1)), score), score, axis=1)
     both = only(g, "Concat", only(g, "Neg", score), score, axis=1)
@@ -114,8 +123,11 @@ def ArrayFeatureExtractor(g: Op, x: Value, y: Value) -> Value:
 
 @imports(domain=ML)
 def Binarizer(g: Op, x: Value, *, threshold: float = 0.0) -> Value:
-    bound = g.cast(g.const(np.float32(threshold)), x.type)
-    return g.cast(only(g, "Greater", x, bound), x.type)
+    """An integer is above a bound where it is above the next integer below it."""
+    if x.type.dtype.kind == "i":
+        ends = np.iinfo(x.type.dtype)
+        threshold = min(max(int(np.floor(np.nan_to_num(threshold))), ends.min), ends.max)
+    return g.cast(only(g, "Greater", x, number(g, x, threshold)), x.type)
 
 
 def looked_up(g: Op, x: Value, keys: Value, values: Value, default: Value) -> Value:
@@ -179,12 +191,22 @@ def listed(g: Op, floats: Sequence[float], ints: Sequence[int], strings: Sequenc
 
 @imports(domain=ML)
 def FeatureVectorizer(g: Op, *xs: Value, inputdimensions: tuple[int, ...] = ()) -> Value:
-    rows = [real(g, x) for x in xs]
-    if inputdimensions and len(inputdimensions) != len(rows):
-        raise FormatError(f"has {len(inputdimensions)} inputdimensions for {len(rows)} inputs")
+    parts = [real(g, x) for x in xs]
+    if inputdimensions and (len(inputdimensions) != len(parts) or min(inputdimensions) < 0):
+        raise FormatError(f"has the inputdimensions {list(inputdimensions)[:9]} for {len(parts)} inputs")
     cut = [only(g, "Slice", x, g.const([0]), g.const([n]), g.const([1])) if inputdimensions and n < width(g, x)
-           else x for x, n in zip(rows, inputdimensions or [0] * len(rows), strict=True)]
+           else x for x, n in zip(parts, inputdimensions or [0] * len(parts), strict=True)]
     return only(g, "Concat", *cut, axis=1)
+
+
+def by_column(g: Op, x: Value, values: np.ndarray) -> Value:
+    """One number for all, or one for each column; raises `FormatError` where they are others."""
+    columns = x.shape[-1] if g.rank(x) else 1
+    if len(values) == 1:
+        return g.const(values[0])
+    if known(columns) and len(values) != columns:
+        raise FormatError(f"has {len(values)} numbers for {columns} columns")
+    return g.const(values)
 
 
 @imports(domain=ML)
@@ -196,9 +218,7 @@ def Imputer(g: Op, x: Value, *, imputed_value_floats: tuple[float, ...] = (),
     values: Sequence[float] = imputed_value_floats if floats else imputed_value_int64s
     if not values:
         raise FormatError("has no values to put in")
-    new = g.cast(g.const(np.array(values, np.float32 if floats else np.int64)), x.type)
-    if len(values) == 1:
-        new = g.reshape(new, ())
+    new = g.cast(by_column(g, x, np.array(values, np.float32 if floats else np.int64)), x.type)
     if floats and np.isnan(replaced_value_float):
         old = only(g, "IsNaN", x)
     else:
@@ -231,6 +251,8 @@ def LinearClassifier(g: Op, x: Value, *, coefficients: tuple[float, ...], classl
     if labels.shape[0] == 1:
         labels = texts(g, ("", *classlabels_strings)) if classlabels_strings else g.const([0, 1], I64)
         return [above(g, scores, 0, labels), transformed(g, scores, post_transform)]
+    if post_transform == "PROBIT":
+        return [above(g, scores, 0, labels), two(g, scores, post_transform, False)]
     sure = scores if post_transform.startswith("SOFTMAX") else transformed(g, scores, post_transform)
     return [above(g, scores, 0, labels), two(g, sure, "NONE", True)]
 
@@ -264,19 +286,18 @@ def OneHotEncoder(g: Op, x: Value, *, cats_int64s: tuple[int, ...] = (), cats_st
 @imports(domain=ML)
 def Scaler(g: Op, x: Value, *, offset: tuple[float, ...] = (), scale: tuple[float, ...] = ()) -> Value:
     x = g.cast(x, F32)
-    moved = only(g, "Sub", x, g.const(np.array(offset, np.float32))) if offset else x
-    return only(g, "Mul", moved, g.const(np.array(scale, np.float32))) if scale else moved
+    moved = only(g, "Sub", x, by_column(g, x, np.array(offset, np.float32))) if offset else x
+    return only(g, "Mul", moved, by_column(g, x, np.array(scale, np.float32))) if scale else moved
 
 
 @imports(domain=ML)
 def ZipMap(g: Op, x: Value, *, classlabels_int64s: tuple[int, ...] = (),
            classlabels_strings: tuple[str, ...] = ()) -> Value:
     labels = texts(g, classlabels_strings) if classlabels_strings else g.const(list(classlabels_int64s), I64)
-    if g.rank(x) == 1:
-        x = g.reshape(x, (1, *g.shape(x)))
+    x = rows(g, x)
     if width(g, x) != labels.shape[0]:
         raise FormatError(f"has {labels.shape[0]} labels for {x.shape[1]} columns")
-    return g(c.ZIP_MAP, x, labels)
+    return of_kind(g, g(c.ZIP_MAP, x, labels), sequence_type(map_type(element_of(labels.type), element_of(x.type))))
 
 
 def contents_of(g: Op, x: Value) -> tuple[int, int]:

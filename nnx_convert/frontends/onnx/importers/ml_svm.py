@@ -13,6 +13,8 @@ from ..registry import ML, imports
 from .ml_linear import above, labelled, labels_of, matrix, only, real, scores_of, transformed, two, width
 
 KERNELS = {"LINEAR": c.LINEAR, "POLY": c.POLY, "RBF": c.RBF, "SIGMOID": c.SIGMOID}
+#: Numbers that pairs of classes may weigh support vectors by.
+MOST = 1 << 28
 
 
 def compared(g: Op, x: Value, vectors: np.ndarray, kind: str, params: Sequence[float]) -> Value:
@@ -52,17 +54,23 @@ def SVMClassifier(g: Op, x: Value, *, classlabels_ints: tuple[int, ...] = (),
     labels = labels_of(g, classlabels_ints, classlabels_strings, count)
     positive = min(coefficients, default=0.0) >= 0
     if not sum(vectors_per_class):
-        scores = scores_of(g, x, matrix(coefficients, width(g, x), "coefficients"), rho[:1] * count)
+        rows = matrix(coefficients, width(g, x), "coefficients")
+        if len(rows) != count:
+            raise FormatError(f"has coefficients of {len(rows)} classes and labels of {count}")
+        scores = scores_of(g, x, rows, rho[:1] * count)
         return finished(g, scores, scores, labels, post_transform, positive, bool(prob_a))
     vectors = matrix(support_vectors, width(g, x), "support_vectors")
-    if len(vectors) != sum(vectors_per_class) or len(vectors_per_class) != count:
+    if len(vectors) != sum(vectors_per_class) or len(vectors_per_class) != count or min(vectors_per_class) < 0:
         raise FormatError(f"has {len(vectors)} support vectors and {list(vectors_per_class)} of the classes")
+    pairs = count * (count - 1) // 2
+    if len(rho) < pairs:
+        raise FormatError(f"has {len(rho)} rho for {pairs} pairs of classes")
+    if pairs * len(vectors) > MOST:
+        g.unsupported(f"has {pairs} pairs of classes and {len(vectors)} support vectors")
     weights = between(matrix(coefficients, len(vectors), "coefficients"), vectors_per_class)
-    if len(rho) < len(weights):
-        raise FormatError(f"has {len(rho)} rho for {len(weights)} pairs of classes")
-    pairs = scores_of(g, compared(g, x, vectors, kernel_type, kernel_params), weights, rho[:len(weights)])
-    votes = g(c.VOTES, pairs, classes=count)
-    scores = probabilities(g, pairs, prob_a, prob_b, count) if prob_a else pairs
+    sides = scores_of(g, compared(g, x, vectors, kernel_type, kernel_params), weights, rho[:pairs])
+    votes = g(c.VOTES, sides, classes=count)
+    scores = probabilities(g, sides, prob_a, prob_b, count) if prob_a else sides
     return finished(g, scores, votes, labels, post_transform, positive, bool(prob_a), len(rho) == 1)
 
 

@@ -1,6 +1,7 @@
 """Trees of ai.onnx.ml, in each of the ways its versions write them."""
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +14,7 @@ from ....ops import classical as c
 from ....types import F32, F64, I64
 from ..importer import Op
 from ..registry import ML, imports
-from .ml_linear import above, labelled, labels_of, only, real, transformed, two
+from .ml_linear import above, labelled, labels_of, only, real, rows, transformed, two
 
 #: Modes in the words of the older versions, and in the order of version 5, where MEMBER is the last.
 WORDS = {"BRANCH_LEQ": "LEQ", "BRANCH_LT": "LT", "BRANCH_GTE": "GTE", "BRANCH_GT": "GT", "BRANCH_EQ": "EQ",
@@ -40,13 +41,17 @@ class Forest:
     base: tuple[float, ...] = field(default=())
 
     def checked(self, columns: int, targets: int) -> Forest:
-        """Itself; raises `FormatError` where a node leads nowhere or asks what a row has not."""
+        """Itself; raises `FormatError` where a node leads nowhere, in circles, or asks what a row has not."""
         inner, count = self.mode != c.LEAF, len(self.mode)
         for name, at, size in (("way on", np.concatenate((self.yes[inner], self.no[inner])), count),
                                ("feature", self.feature[inner], columns), ("root", self.roots, count),
                                ("target", self.target, targets)):
             if at.size and (at.min() < 0 or at.max() >= size):
                 raise FormatError(f"a {name} of a tree is {at.min()} to {at.max()}, of {size}")
+        if not self.roots.size or targets < 1 or len(self.base) not in (0, targets):
+            raise FormatError(f"has {self.roots.size} trees, {targets} targets and {len(self.base)} base values")
+        if circular(self.yes[inner], self.no[inner], np.flatnonzero(inner)):
+            raise FormatError("the nodes of a tree lead in circles")
         return self
 
     def emitted(self, g: Op, x: Value, aggregate: int, targets: int) -> Value:
@@ -57,6 +62,22 @@ class Forest:
         found = g(c.TREES, x, g.const(f.feature, I64), g.const(f.split, F64), *ints, g.const(f.weight, F64),
                   aggregate=aggregate, targets=targets)
         return only(g, "Add", found, g.const(np.array(self.base), x.type)) if self.base else found
+
+
+def circular(yes: np.ndarray, no: np.ndarray, nodes: np.ndarray) -> bool:
+    """Whether some of these nodes come to themselves again, by the two ways on that each has."""
+    if (np.minimum(yes, no) > nodes).all():
+        return False
+    ways = dict(zip(nodes.tolist(), zip(yes.tolist(), no.tolist(), strict=True), strict=True))
+    into = Counter(n for pair in ways.values() for n in pair if n in ways)
+    free = [n for n in ways if not into[n]]
+    for node in free:                            # grows by nodes that nothing is left to lead to
+        for n in ways[node]:
+            if n in into:
+                into[n] -= 1
+                if not into[n]:
+                    free.append(n)
+    return len(free) < len(ways)
 
 
 def integers(values: Sequence[int], name: str, count: int | None = None) -> np.ndarray:
@@ -133,7 +154,7 @@ def TreeEnsembleRegressor(
              "values": either(nodes_values, nodes_values_as_tensor), "missing": nodes_missing_value_tracks_true}
     leaves = target_treeids, target_nodeids, target_ids, either(target_weights, target_weights_as_tensor)
     trees = forest(nodes, leaves, either(base_values, base_values_as_tensor))
-    x = x if x.type == F64 else real(g, x)
+    x = rows(g, x) if x.type == F64 else real(g, x)
     found = trees.emitted(g, x, AGGREGATES[aggregate_function], n_targets)
     return single(g, g.cast(found, F32), post_transform, n_targets)
 
@@ -164,7 +185,7 @@ def TreeEnsembleClassifier(
     leaves = class_treeids, class_nodeids, class_ids, weights
     trees = forest(nodes, leaves, either(base_values, base_values_as_tensor))
     labels = labels_of(g, classlabels_int64s, classlabels_strings, count)
-    x = x if x.type == F64 else real(g, x)
+    x = rows(g, x) if x.type == F64 else real(g, x)
     if count > 2:
         scores = g.cast(trees.emitted(g, x, c.SUM, count), F32)
         return [labelled(g, scores, labels), transformed(g, scores, post_transform)]
@@ -179,7 +200,7 @@ def decided(g: Op, x: Value, trees: Forest, labels: Value, transform: str) -> li
     bound = 0.5 if sure and labels.shape[0] == 2 else 0.0
     if labels.shape[0] == 1:
         scores = g.cast(trees.emitted(g, x, c.SUM, 1), F32)
-        return [above(g, scores, 0.0, g.const([0, 1], I64)), transformed(g, scores, transform)]
+        return [above(g, scores, 0.0, g.const([0, 1], I64)), single(g, scores, transform, 1)]
     if used == {0} and len(base) < 2:
         scores = g.cast(trees.emitted(g, x, c.SUM, 1), F32)
         return [above(g, scores, bound, labels), two(g, scores, transform, bool(sure))]
@@ -188,6 +209,8 @@ def decided(g: Op, x: Value, trees: Forest, labels: Value, transform: str) -> li
         first = only(g, "Slice", g.cast(second, F32), g.const([0]), g.const([1]), g.const([1]))
         scores = only(g, "Add", first, g.const(np.float32(base[1])))
         return [above(g, scores, 0.0, labels), transformed(g, two(g, scores, "NONE", False), transform)]
+    if len(base) == 1:                           # it is the first class's, where that has leaves
+        trees = replace(trees, base=(base[0] if 0 in used else 0.0, 0.0))
     scores = g.cast(trees.emitted(g, x, c.SUM, 2), F32)
     last = only(g, "Slice", scores, g.const([1]), g.const([2]), g.const([1]))
     return [above(g, last, bound, labels), transformed(g, scores, transform)]
@@ -208,7 +231,7 @@ def TreeEnsemble(
                                                      nodes_trueleafs, nodes_falseleafs)]
     feature, yes, no, yes_leaf, no_leaf = columns
     if not len(modes) == nodes_splits.size == count or leaf_weights.size != leaves or not (
-            0 <= aggregate_function < 4 and 0 <= post_transform < len(POSTS)):
+            0 <= aggregate_function < 4 and 0 <= post_transform < len(POSTS)) or not np.isin(modes, range(7)).all():
         raise FormatError(f"has columns of other lengths than its {count} nodes and {leaves} leaves, or unknown codes")
     roots = integers(tree_roots, "tree_roots")
     if roots.size and not (0 <= roots.min() and roots.max() < count):
@@ -224,8 +247,9 @@ def TreeEnsemble(
         np.append(np.zeros(count, np.int64), np.arange(leaves + 1)),
         integers(leaf_targetids, "leaf_targetids"), leaf_weights.reshape(-1).astype(np.float64))
     trees = members(trees, modes == MEMBER, membership_values)
-    found = trees.emitted(g, x, aggregate_function, n_targets)
-    return single(g, found, POSTS[post_transform], n_targets)
+    wide = rows(g, x) if x.type == F64 else real(g, x)
+    return g.cast(single(g, trees.emitted(g, wide, aggregate_function, n_targets), POSTS[post_transform], n_targets),
+                  x.type)
 
 
 def members(f: Forest, asks: np.ndarray, values: np.ndarray | None) -> Forest:

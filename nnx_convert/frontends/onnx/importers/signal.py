@@ -38,8 +38,10 @@ def STFT(g: Op, signal: Value, frame_step: Value, window: Value | None = None, f
         signal = g.reshape(signal, (*g.shape(signal), 1))
     size = frame_length
     if size is None:
-        if window is None or not known(window.shape[0]):
-            raise FormatError("has neither a window of a known size nor a frame_length")
+        if window is None:
+            raise FormatError("has neither a window nor a frame_length")
+        if not known(window.shape[0]):
+            g.unsupported("has a window of an open size and no frame_length", "give the input sizes")
         size = g.const([window.shape[0]], I64)
     frames = g(s.FRAMES, signal, frame_step, size)
     if window is not None:
