@@ -80,7 +80,8 @@ def run(arrays: dict[str, Array]) -> Run:
     for i in range(len(arrays)):
         found = [s.format(i) for s in SOURCES if s.format(i) in arrays]
         if found:
-            outputs[i] = arrays[found[0]]
+            a = arrays[found[0]]
+            outputs[i] = a.astype(str).astype(object) if a.dtype.kind == "S" else a
     return Run(named or placed, outputs)
 
 
@@ -128,8 +129,9 @@ def apart(got: Array, want: Array) -> float:
         return float("inf")
     if want.dtype.kind not in "fiub":
         return float(not np.array_equal(got, want))
-    off = np.abs(got.astype(np.float64) - want.astype(np.float64)) / (1 + np.abs(want.astype(np.float64)))
-    return float(off.max(initial=0.0))
+    differ = (got != want) & ~(np.isnan(got) & np.isnan(want))     # what is infinite or no number is equal, or far
+    a, b = (v[differ].astype(np.float64) for v in (got, want))
+    return float((np.abs(a - b) / (1 + np.abs(b))).max(initial=0.0))
 
 
 def cases() -> list[dict[str, Any]]:
