@@ -30,7 +30,8 @@ def TEXT_SPLIT(x: T, separator: Text, most: Int) -> tuple[T, Counts]:
     return Tensor(STR, (*x.shape, UNKNOWN)), Tensor(I64, x.shape)
 
 
-@host(60682, {STR: 27}, Rule("change is 0 none, 1 lower case or 2 upper case", lambda change: change in range(3)))
+@host(60682, {STR: 27}, Rule("change is 0 none, 1 lower case or 2 upper case", lambda change: change in range(3)),
+      Rule("x is one row", lambda x: x.rank == 1 or x.shape[0] == 1))
 def TEXT_NORMALIZE(x: Annotated[T, rank(1, 2)], stopwords: Text | None, change: Int, sensitive: Bool) -> T:
     """The texts x that are no stopword, in another case; one empty text where none is left."""
     return Tensor(STR, (UNKNOWN,) if x.rank == 1 else (1, UNKNOWN))
@@ -44,7 +45,8 @@ def TEXT_MATCH(x: T, pattern: Text) -> Annotated[Tensor, Kind({B8: 27})]:
 
 @host(60684, {STR: 27, I32: 27, I64: 27},
       Rule("pool is of the type of x", lambda x, pool: x.type == pool.type),
-      Rule("mode is 0 TF, 1 IDF or 2 TFIDF", lambda mode: mode in range(3)))
+      Rule("mode is 0 TF, 1 IDF or 2 TFIDF", lambda mode: mode in range(3)),
+      Rule("skips is not negative", lambda skips: skips >= 0))
 def TERMS(x: Annotated[T, rank(1, 2)], pool: Annotated[Tensor, Kind({STR: 27, I32: 27, I64: 27})], starts: Counts,
           columns: Counts, weights: Annotated[Tensor, Kind({F32: 27})] | None, least: Int, most: Int, skips: Int,
           mode: Int, size: Int) -> Annotated[Tensor, Kind({F32: 27})]:

@@ -6,6 +6,7 @@ The standard library's parser reads the pattern, which is written in RE2's synta
 from __future__ import annotations
 
 import re
+import string
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -68,13 +69,35 @@ def compiled(pattern: str) -> Automaton:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = parser.parse(pattern)
+            tree = parser.parse(spelt(pattern))
+        if tree.state.flags & re.VERBOSE:
+            raise ValueError("it has the flag x")
     except (re.error, RecursionError, OverflowError) as error:
         raise ValueError(str(error)) from error
     made = Builder([], tree.state.flags)
     first = made.state()
     last = made.sequence(tree, first)
     return Automaton(tuple(made.states), first, last)
+
+
+def spelt(pattern: str) -> str:
+    """A pattern as the standard library's parser has it: named classes of characters and the end of the text are
+    written in another way there. Raises `ValueError` on a name that is none."""
+    def part(found: re.Match[str]) -> str:
+        if found[0] in ENDS:
+            return ENDS[found[0]]
+        return found[0][0] + MEMBER.sub(member, found[0][1:]) if found[0][0] == "[" else found[0]
+
+    def member(found: re.Match[str]) -> str:
+        name = found["name"]
+        if name is None:
+            return found[0]
+        if name not in NAMED:
+            raise ValueError(f"[:{name}:] is no class of characters")
+        if not found["no"]:
+            return "".join(f"\\x{ord(c):02x}" for c in NAMED[name])
+        return "".join(f"\\x{i:02x}" for i in range(128) if chr(i) not in NAMED[name]) + r"\x80-\U0010ffff"
+    return PART.sub(part, pattern)
 
 
 @dataclass
@@ -158,7 +181,9 @@ class Builder:
         """The same several times; how many of them first is no matter, where all ways are gone."""
         least, most, items = value
         for _ in range(least):
-            at = self.sequence(items, at)
+            before, at = at, self.sequence(items, at)
+            if at == before:                     # nothing, however often
+                return at
         end = self.state()
         self.link(at, end)
         if most >= (1 << 32) - 1:
@@ -191,6 +216,17 @@ def _border(text: str, i: int) -> bool:
     return (i > 0 and _word(text[i - 1])) != (i < len(text) and _word(text[i]))
 
 
+#: What `spelt` looks at: an escape or a class of characters; within a class, an escape or a named class.
+PART = re.compile(r"\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]", re.DOTALL)
+MEMBER = re.compile(r"\\.|\[:(?P<no>\^?)(?P<name>\w+):\]", re.DOTALL)
+#: The end of the text, whose name the parser takes for another escape.
+ENDS = {r"\z": r"\Z"}
+ASCII = "".join(map(chr, range(128)))
+NAMED = {"alnum": string.ascii_letters + string.digits, "alpha": string.ascii_letters, "ascii": ASCII,
+         "blank": " \t", "cntrl": ASCII[:32] + ASCII[127:], "digit": string.digits, "graph": ASCII[33:127],
+         "lower": string.ascii_lowercase, "print": ASCII[32:127], "punct": string.punctuation,
+         "space": " \t\n\v\f\r", "upper": string.ascii_uppercase, "word": string.ascii_letters + string.digits + "_",
+         "xdigit": string.hexdigits}
 CLASSES: dict[str, Test] = {"digit": lambda c: "0" <= c <= "9", "space": lambda c: c in "\t\n\f\r ", "word": _word}
 BORDERS: dict[tuple[str, bool], Border] = {
     ("beginning", False): lambda text, i: i == 0,

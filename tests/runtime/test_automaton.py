@@ -38,7 +38,22 @@ def test_what_makes_others_go_back_for_ever_ends() -> None:
     assert time.perf_counter() - start < 5
 
 
-@pytest.mark.parametrize("pattern", ["(", "[", r"(a)\1", "(?=a)", "(?<!a)b", "a{9999}{9999}", "(" * 3000])
+@pytest.mark.parametrize(("pattern", "yes", "no"), [
+    ("[[:alpha:]_]+", "ab_", "a1"), ("[[:^digit:]]+", "abé", "a1"), ("[^[:space:]]*", "ab", "a b"),
+    ("[:alpha:]+", "alph:", "b"), (r"[\[:alpha:]]", "[]", "a"), (r"a\z", "a", "a\n"), ("[]a]+", "]a", "b"),
+    (r"\[[:digit:]\]", "[d]", "[1]"), ("(?i)[[:lower:]]+", "AB", "1"), (r"\\[[:digit:]]", "\\1", "1"),
+    ("[[:xdigit:][:punct:]]*", "fF0-", "g"), ("(?s)a.b", "a\nb", "ab"), ("a.b", "a b", "a\nb")])
+def test_classes_and_ends_are_those_of_re2(pattern: str, yes: str, no: str) -> None:
+    found = compiled(pattern)
+    assert found.matches(yes) and not found.matches(no)
+
+
+def test_nothing_repeated_is_nothing() -> None:
+    assert compiled("((((){65535}){65535}){65535}){65535}a").matches("a")
+
+
+@pytest.mark.parametrize("pattern", ["(", "[", r"(a)\1", "(?=a)", "(?<!a)b", "a{9999}{9999}", "(" * 3000, "[[:foo:]]",
+                                     "(?x)a", r"\Qa\E", "a++", "((a?){60000}){60000}"])
 def test_what_re2_does_not_take_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match="."):
         compiled(pattern)

@@ -12,6 +12,7 @@ from ...ops import text as t
 from ...types import Array, Tensor
 from .. import automaton
 from ..kernel import Compute, Run, Site, kernel, sized
+from ..memory import affordable
 
 
 def each(change: Callable[[bytes], object], x: Array) -> list[object]:
@@ -44,6 +45,7 @@ def TEXT_SPLIT(site: Site, x: Tensor, separator: Tensor, most: int) -> Compute:
         by = separator.item() or None
         found = [v.split(by, most) for v in x.reshape(-1).tolist()]
         wide = max(map(len, found), default=0)
+        affordable(len(found) * wide * 8, "parts that are filled up")
         filled = [part for row in found for part in (*row, *[b""] * (wide - len(row)))]
         return [shaped(filled, (*x.shape, wide)), np.array([len(row) for row in found], np.int64).reshape(x.shape)]
     return run
@@ -82,7 +84,7 @@ def TERMS(site: Site, x: Tensor, pool: Tensor, starts: Tensor, columns: Tensor, 
     """A tree of the pool's n-grams, walked by all windows of the rows at once."""
     def run(out: Array, x: Array, pool: Array, starts: Array, columns: Array, weights: Array | None) -> None:
         words, ids = np.unique(pool, return_inverse=True)
-        rows = x.reshape(-1, x.shape[-1])
+        rows = np.atleast_2d(x)
         at = np.searchsorted(words, rows)
         tokens = np.where(np.append(words, words[:1])[at] == rows, at, -1) if words.size else np.full(rows.shape, -1)
         counts = np.zeros((len(rows), size))
@@ -90,7 +92,7 @@ def TERMS(site: Site, x: Tensor, pool: Tensor, starts: Tensor, columns: Tensor, 
         for n, (low, high) in enumerate(pairwise(bounds), 1):
             grams = ids[low:high].reshape(-1, n)
             if least <= n <= most and len(grams):
-                for step in range(1, (skips if n > 1 else 0) + 2):
+                for step in range(1, min(skips + 1, (rows.shape[1] - 1) // (n - 1)) + 1 if n > 1 else 2):
                     tally(counts, tokens, grams, columns[first:first + len(grams)], step, len(words))
             first += len(grams)
         scale = np.ones(size) if weights is None else by_column(weights, columns, size)

@@ -76,3 +76,18 @@ def test_terms_are_counted_with_gaps() -> None:
     assert terms(x, weights=weights, mode=t.IDF) == [0, 2, 2, 0, 3, 3, 3]
     assert terms(x, weights=weights, mode=t.TFIDF) == [0, 6, 2, 0, 3, 3, 3]
     assert terms([2]) == [1, 0, 0, 0, 0, 0, 0]
+    assert terms(x, least=2, skips=2 ** 31 - 1) == [0, 0, 0, 0, 1, 3, 1]
+
+
+def test_no_terms_are_in_no_row() -> None:
+    empty = given(np.zeros((2, 0)), I64)
+    args = {"pool": given([1], I64), "starts": given([0], I64), "columns": given([0], I64), "weights": None,
+            "least": 1, "most": 1, "skips": 3, "mode": t.TF, "size": 1}
+    assert run_op(t.TERMS, args | {"x": empty})[0].tolist() == [[0], [0]]
+    assert run_op(t.TERMS, args | {"x": given([], I64)})[0].tolist() == [0]
+
+
+def test_parts_that_no_memory_holds_fail() -> None:
+    x = words(*[""] * 200_000, "," * 10_000_000)
+    with pytest.raises(RunError, match="parts that are filled up"):
+        run_op(t.TEXT_SPLIT, {"x": x, "separator": words(","), "most": -1})
