@@ -89,7 +89,7 @@ class Micro:
     def _run(self, f: Function, a: str, b: str, sums: list[str], length: int) -> tuple[str, list[str]]:
         """The products of one run of neighbours; the panel's next place, and the sums."""
         kind, size = vector(f.machine.lanes), f.machine.lanes * ITEM * self.vectors
-        turns = 2 if length % 2 == 0 and len(sums) <= UNROLLED else 3 if length % 3 == 0 and length <= 9 else 1
+        turns = self._turns(length, len(sums), f.machine.registers)
 
         def body(_: str, carried: list[str]) -> list[str]:
             a, b, now = carried[0], carried[1], carried[2:]
@@ -98,6 +98,13 @@ class Micro:
             return [f.at(a, ITEM * turns), f.at(b, size * turns), *now]
         found = f.loop(0, length, turns, [("ptr", a), ("ptr", b), *((kind, s) for s in sums)], body)
         return found[1], found[2:]
+
+    @staticmethod
+    def _turns(length: int, sums: int, registers: int) -> int:
+        """How many steps of the depth one turn of the loop makes."""
+        if sums > UNROLLED[registers]:
+            return 1
+        return 2 if length % 2 == 0 else 3 if length % 3 == 0 and length <= 9 else 1
 
     def _step(self, f: Function, a: str, b: str, sums: list[str], step: int) -> list[str]:
         """One element of the depth for all pixels and channels."""

@@ -77,7 +77,7 @@ def logistic(f: Function, type: str, x: str) -> str:
 
 
 def tanh(f: Function, type: str, x: str) -> str:
-    """tanh(x), within 5 ulp."""
+    """tanh(x), within 5 ulp; 7 where products are not fused."""
     bounded = f.clamp(type, x, -TANH_MOST, TANH_MOST)
     square = f.let(f"fmul {type} {bounded}, {bounded}")
     above = f.let(f"fmul {type} {horner(f, type, square, TANH_P)}, {bounded}")

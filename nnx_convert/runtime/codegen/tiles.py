@@ -11,8 +11,8 @@ from functools import lru_cache
 
 #: Pixels that fit beside so many vectors of channels, where there are 32 registers, and where there are 16.
 FIT = {32: {1: 24, 2: 14, 3: 9, 4: 6}, 16: {1: 10, 2: 6, 3: 4}}
-#: Accumulators up to which two steps of the depth fit into one turn; beyond, loads are hoisted and spill.
-UNROLLED = 26
+#: Accumulators up to which two steps of the depth fit into one turn, by registers; beyond, loads are hoisted and spill.
+UNROLLED = {32: 26, 16: 6}
 #: Bytes of the first and the second cache that a panel of weights may take.
 NEAR, FAR = 32_000, 640_000
 
@@ -65,7 +65,7 @@ def _cost(t: Tile, channels: int, depth: int, taps: int, rows: int, width: int, 
         tiles = 0
         for pixels, count in t.sizes:
             step = max(pixels * vectors / 2, (pixels + vectors) / 2 * 1.03, 4.0)
-            step *= 1.02 if pixels * vectors <= UNROLLED else 1.04
+            step *= 1.02 if pixels * vectors <= UNROLLED[32] else 1.04
             step += 0.3 * vectors if size > NEAR else 0
             tiles += count * rows
             total += panels * count * rows * (whole * step + 14 + 5 * taps + 1.7 * pixels * vectors)

@@ -1,0 +1,79 @@
+"""A model run by native code for a machine, and by NumPy: both answers."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nnx_convert import Model, ModelBuilder, OperandCode
+from nnx_convert.runtime.bind import Options, bind
+from nnx_convert.runtime.codegen.machine import AVX2, BASELINE, Machine, host
+from nnx_convert.runtime.codegen.program import NativeProgram
+from nnx_convert.runtime.codegen.tasks import taken
+from nnx_convert.runtime.runner import Compiled, call
+from nnx_convert.schema import OPS
+from nnx_convert.types import F32, Tensor
+
+Array = np.ndarray[Any, Any]
+#: This machine, and what it is with fewer features.
+MACHINES = {"host": host(), "avx2": host().only(AVX2), "baseline": host().only(BASELINE)}
+
+
+class Net:
+    """A model in the making: FLOAT32 tensors, constants, operations by their names."""
+
+    def __init__(self) -> None:
+        self.builder, self.shapes = ModelBuilder(), dict[int, tuple[int, ...]]()
+        self.inputs: list[int] = []
+        self.given: list[Array] = []
+        self.model: Model
+
+    def input(self, value: Array) -> int:
+        """A model input of this value."""
+        index = self.builder.add_operand(OperandCode.TENSOR_FLOAT32, value.shape)
+        self.inputs.append(index)
+        self.given.append(value.astype(np.float32))
+        return index
+
+    def const(self, value: Any, kind: OperandCode = OperandCode.TENSOR_FLOAT32) -> int:
+        """A constant tensor."""
+        array = np.asarray(value, kind.dtype)
+        index = self.builder.add_operand(kind, array.shape)
+        self.builder.set_operand_value(index, array)
+        return index
+
+    def scalar(self, value: float | bool) -> int:
+        """A scalar."""
+        kind = OperandCode.BOOL if isinstance(value, bool) else OperandCode.INT32 if isinstance(value, int) else \
+            OperandCode.FLOAT32
+        index = self.builder.add_operand(kind, ())
+        self.builder.set_operand_value(index, value)
+        return index
+
+    def op(self, name: str, *operands: int, shape: Sequence[int]) -> int:
+        """An operation with one output of a shape."""
+        out = self.builder.add_operand(OperandCode.TENSOR_FLOAT32, tuple(shape))
+        self.builder.add_operation(OPS[name].code, list(operands), [out])
+        return out
+
+    def finish(self, *outputs: int) -> Model:
+        """The model."""
+        self.builder.identify_inputs_and_outputs(self.inputs, list(outputs))
+        return self.builder.finish()
+
+
+def both(model: Model, given: Sequence[Array], machine: Machine, threads: int) -> tuple[list[Array], list[Array], int]:
+    """What NumPy gives, what native code gives, and how many operations were native."""
+    tensors = [Tensor(F32, a.shape, None) for a in given]
+    plain = Compiled(bind(model, tensors, Options(1, call)))
+    program = bind(model, tensors, Options(1, call, elsewhere=lambda b: taken(b, machine)))
+    native = NativeProgram(program, machine, threads)
+    with np.errstate(all="ignore"):
+        return plain.run(given), native.run(given), sum(step.elsewhere for step in program.steps)
+
+
+def apart(got: Sequence[Array], want: Sequence[Array]) -> float:
+    """The largest difference, relative to the largest value of each output."""
+    return max(float(np.abs(a - b).max(initial=0) / max(np.abs(b).max(initial=0), 1e-30))
+               for a, b in zip(got, want, strict=True))
