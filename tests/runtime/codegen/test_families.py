@@ -46,7 +46,7 @@ def convolution(rng: np.random.Generator, depthwise: bool) -> Net | None:
     last = rng.standard_normal((5, 2, 1, out))
     z = net.op("CONV_2D", y, net.const(last), net.const(np.zeros(5)), *map(net.scalar, (0, 1, 1, 0, 1, 1, 0)),
                shape=(n, oh, ow + 1, 5))
-    net.model = net.finish(y, z)               
+    net.model = net.finish(y, z)
     return net
 
 
@@ -58,7 +58,7 @@ def product(rng: np.random.Generator) -> Net:
     y = net.op("FULLY_CONNECTED", net.input(x), net.const(w), net.const(b), net.scalar(draw(rng, 0, 4, 1)[0]),
                shape=(rows, units))
     z = net.op("TANH", net.op("SUB", y, net.const([0.5]), net.scalar(0), shape=(rows, units)), shape=(rows, units))
-    net.model = net.finish(z)                  
+    net.model = net.finish(z)
     return net
 
 
@@ -80,7 +80,7 @@ def chain(rng: np.random.Generator) -> Net:
         operands = [z, y] if name not in ("PRELU", "DIV") and rng.random() < 0.5 else [y, z]
         more = [net.scalar(draw(rng, 0, 4, 1)[0])] if name in ("ADD", "SUB", "MUL", "DIV") else []
         y = net.op(name, *operands, *more, shape=shape)
-    net.model = net.finish(y)                  
+    net.model = net.finish(y)
     return net
 
 
@@ -97,7 +97,7 @@ def pool(rng: np.random.Generator) -> Net | None:
     name = str(rng.choice(["AVERAGE_POOL_2D", "MAX_POOL_2D"]))
     y = net.op(name, net.input(rng.standard_normal((n, h, w, c))),
                *map(net.scalar, (pl, pr, pt, pb, sw, sh, kw, kh, draw(rng, 0, 4, 1)[0])), shape=(n, oh, ow, c))
-    net.model = net.finish(y)                  
+    net.model = net.finish(y)
     return net
 
 
@@ -112,7 +112,7 @@ def fold(rng: np.random.Generator) -> Net:
     keep = net.scalar(1) if name == "MEAN" else net.scalar(True)
     y = net.op(name, net.input(rng.standard_normal(shape)), net.const(axes, INT32), keep, shape=kept)
     z = net.op("SOFTMAX", y, net.scalar(0.7), net.scalar(3), shape=kept)
-    net.model = net.finish(y, z)               
+    net.model = net.finish(y, z)
     return net
 
 
