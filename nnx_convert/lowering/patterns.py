@@ -13,6 +13,7 @@ from ..ops import elementwise as e, functions as f, host, host_math, norm, reduc
 from ..ops.linear import LINEAR
 from ..target import Target
 from ..types import F16, F32, known
+from .affine import array
 from .axes import alike
 from .rewrite import Event, Result, Rewriter, Rules, prune
 
@@ -215,7 +216,8 @@ def way_to_layer(g: Rewriter, v: Value) -> list[Node]:
     if node is not None and node.op is e.ADD:            # the layer's bias, which is not its own yet
         sides = node.args["x"], node.args["y"]
         node = next((inner(g, a) for a, b in (sides, sides[::-1]) if b.constant), None)
-    return found if node is not None and node.op is LINEAR else []
+    weighted = node is not None and node.op is LINEAR and array(g, node.args["w"]) is not None
+    return found if weighted else []
 
 
 @PATTERNS.on(e.LOG)
