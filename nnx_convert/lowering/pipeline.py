@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from ..graph import Evaluate, Build, Graph, Value
+from ..ops.elementwise import LOGICAL_AND, MAXIMUM
 from ..ops.shape import CONCATENATION, RESHAPE, SLICE, TRANSPOSE
 from ..target import Target
-from ..types import known
+from ..types import B8, I32, known
 from . import (  # noqa: F401  (they register their rules)
     compose, functions, gated, grids, indexing, qdq_groups, quantized, recurrent, sums)
 from .affine import AFFINE
@@ -27,6 +28,10 @@ from .retype import unsigning
 from .rewrite import Event, Pass, prune, throughout
 from .sharing import shared
 from .spread import SPREAD
+
+
+#: What gives a value of a type that NNAPI does not reshape again, beside itself.
+ITSELF = {B8: LOGICAL_AND, I32: MAXIMUM}
 
 
 def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
@@ -85,14 +90,16 @@ def own_outputs(graph: Graph, target: Target, trace: list[Event]) -> Graph:
     build, outputs = Build(graph.name, nodes=list(graph.nodes)), list[Value]()
     for v in graph.outputs:
         copied = v.constant or v in graph.inputs or v in outputs
-        outputs.append(copy(build, v) if copied else v)
+        outputs.append(copy(build, v, target) if copied else v)
     return build.finish(graph.inputs, tuple(outputs), graph.rim)
 
 
-def copy(build: Build, v: Value) -> Value:
-    """The same again: by a reshape, or where sizes are open by what moves nothing and changes nothing."""
+def copy(build: Build, v: Value, target: Target) -> Value:
+    """The same again, by what changes nothing: a value beside itself, or in the shape or the order that it has."""
     if v.tensor.dims is None:
         return build(CONCATENATION, xs=(v,), axis=0, out=v.tensor)
+    if v.type in ITSELF and target.level >= ITSELF[v.type].types[v.type]:
+        return build(ITSELF[v.type], v, v)
     if all(map(known, v.shape)):
         return build(RESHAPE, v, v.shape, out=v.tensor)
     return build(TRANSPOSE, v, list(range(len(v.shape))), out=v.tensor)
