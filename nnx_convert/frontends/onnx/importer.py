@@ -134,7 +134,7 @@ class Op:
             return x
         if x.tensor.data is not None and all(map(known, shape)):
             made = Value(x.name, replace(x.tensor, dims=shape or (1,), data=x.tensor.data.reshape(shape or (1,))))
-        elif sum(not known(n) for n in shape) <= 1:
+        elif told(shape):
             made = self(RESHAPE, x, [n if known(n) else -1 for n in shape] or [1], out=Tensor(
                 x.type, shape or (1,), x.tensor.quant))
         else:
@@ -159,7 +159,7 @@ class Op:
         """RESHAPE to sizes of which all but one are known, or follow from those of x; raises `Unsupported`."""
         whole = self(SHAPE, x)
         found = [self._measured(whole, x.shape, n) for n in shape]
-        if found.count(None) > 1:
+        if found.count(None) > (0 not in [n for n in shape if known(n)]):      # -1 beside 0 is any number
             self.unsupported("is a reshape with several open sizes", "give the input sizes")
         parts = tuple(self.const(np.array([-1], np.int32)) if v is None else v for v in found)
         return self(RESHAPE, x, self(CONCATENATION, xs=parts, axis=0), out=Tensor(x.type, shape, x.tensor.quant))
@@ -215,6 +215,12 @@ class Op:
         outputs = tuple(value_of(emitter, v) for v in run(inner, region.proto))
         inputs = (*made, *inner.captured.values())
         return Body(inner.build.finish(inputs, outputs, t.Rim()), tuple(inner.captured))
+
+
+def told(shape: Shape) -> bool:
+    """Whether -1 can stand for what is open in a shape: one size, beside none that is 0."""
+    sizes = [n for n in shape if known(n)]
+    return len(sizes) == len(shape) or len(sizes) == len(shape) - 1 and 0 not in sizes
 
 
 def value_of(g: Op, given: Given) -> Value:
