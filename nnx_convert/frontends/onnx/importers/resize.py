@@ -104,8 +104,9 @@ def resize_by(g: Op, x: Value, scales: Value, *, mode: str = "nearest") -> Value
 
 def upsampled(g: Op, x: Value, scales: Any, mode: str, rounding: str = "floor") -> Value:
     """An image enlarged from its corner on."""
-    grid = Grid(MODES[mode] if mode in MODES else code("mode", mode, [*MODES]),
-                rounding=s.ROUNDINGS.index(rounding))
+    if mode not in MODES:
+        raise FormatError(f"mode is {mode!r}")
+    grid = Grid(MODES[mode], rounding=s.ROUNDINGS.index(rounding))
     scales = scales if isinstance(scales, Value) else g.const(np.asarray(scales, np.float32))
     return resized(g, x, None, scales, None, tuple(range(g.rank(x))), grid)
 

@@ -17,8 +17,9 @@ from ..importer import Op
 from ..registry import imports
 
 DIRECTIONS = ("forward", "reverse", "bidirectional")
-#: NNAPI's codes of activations, and the bounds that a state is not clipped by.
+#: NNAPI's codes of activations.
 CODES = {"Relu": 1, "Tanh": 4, "Sigmoid": 6}
+#: The activations of a direction where the file names none, by how many there are.
 DEFAULTS = {1: ("Tanh",), 2: ("Sigmoid", "Tanh"), 3: ("Sigmoid", "Tanh", "Tanh")}
 
 
@@ -63,17 +64,20 @@ class Sequence:
                 "backward": self.direction == "reverse"}
 
 
-def sequence(g: Op, gates: int, x: Value, w: Value, r: Value, b: Value | None, lengths: Value | None, h: Value | None,
+def sequence(g: Op, each: int, x: Value, w: Value, r: Value, b: Value | None, lengths: Value | None, h: Value | None,
              acts: tuple[str, ...] | None, alpha: tuple[float, ...], beta: tuple[float, ...], clip: float,
              direction: str, layout: int) -> Sequence:
-    """An operator's inputs and attributes put together; raises `FormatError`."""
+    """An operator's inputs and attributes put together, `each` direction with so many activations.
+
+    Raises `FormatError`.
+    """
     if direction not in DIRECTIONS or layout not in (0, 1):
         raise FormatError(f"direction is {direction!r}, layout {layout}")
     ranks = [3 if v is None or v.tensor.dims is None else g.rank(v) for v in (x, w, r, h)]
     if set(ranks) != {3}:
         raise FormatError(f"x, w, r and h have the ranks {ranks}, not 3")
     count = 2 if direction == "bidirectional" else 1
-    names = named(acts or DEFAULTS[gates] * count, len(DEFAULTS[gates]) * count)
+    names = named(acts or DEFAULTS[each] * count, each * count)
     if layout:
         x = g(shape.TRANSPOSE, x, [1, 0, 2])
         h = None if h is None else g(shape.TRANSPOSE, h, [1, 0, 2])
