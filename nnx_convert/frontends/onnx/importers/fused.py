@@ -180,6 +180,7 @@ def Inverse(g: Op, x: Value) -> Value:
 
 
 # Norms.
+@imports(domain=MICROSOFT, arithmetic=True)
 @imports(arithmetic=True)
 def SimplifiedLayerNormalization(g: Op, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5,
                                  stash_type: int = 1) -> tuple[Value, Value]:
