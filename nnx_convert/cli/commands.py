@@ -37,7 +37,7 @@ class Commands(click.Group):
         inner.format_help(click.Context(inner, info_name=ctx.info_name), formatter)
         with formatter.section("Commands"):
             formatter.write_dl([("convert MODEL", "what `nnx-convert MODEL` does"),
-                                ("run FILE", "run a .tflite or .nnx file"),
+                                ("run FILE", "run a .tflite, .onnx or .nnx file"),
                                 ("ops [NAME]", "what the op table says of an operation, or all of them")])
 
 
