@@ -273,7 +273,7 @@ def _as_row(p: Place) -> Place:
                    border=Border())
 
 
-def _fuses(group: Group, b: Bound, machine: Machine) -> bool:
+def followed(group: Group, b: Bound, machine: Machine) -> bool:
     """Operations of elements whose other inputs are of the image's size, one number a channel, or one in all."""
     shape = group.outs[0].shape
     if not chainable(b, machine) or b.outs[0].shape != shape or len(group.tail) >= 6:
@@ -292,7 +292,8 @@ def pads(args: Any) -> tuple[int, int, int, int]:
     return args["pt"], args["pl"], args["pb"], args["pr"]
 
 
-def _border(b: Bound) -> dict[int, Border]:
+def border_of(b: Bound) -> dict[int, Border]:
+    """The border that a convolution wants around its image, of zeros."""
     top, left, bottom, right = pads(b.args)
     return {b.slots["x"]: Border(top, left, bottom, right)} if any(pads(b.args)) else {}
 
@@ -324,5 +325,5 @@ def _make_product(w: Workshop, group: Group) -> Task:
     return made(w, group, x, out, (1, 1), (1, 1), np.asarray(matrix).reshape(units, 1, 1, depth))
 
 
-native(Family(_takes, _make, _border, strided=True, fuses=_fuses), conv.CONV_2D)
-native(Family(_takes_product, _make_product, fuses=_fuses), conv.FULLY_CONNECTED)
+native(Family(_takes, _make, border_of, strided=True, fuses=followed), conv.CONV_2D)
+native(Family(_takes_product, _make_product, fuses=followed), conv.FULLY_CONNECTED)

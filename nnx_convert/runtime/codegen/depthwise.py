@@ -9,12 +9,12 @@ import numpy as np
 from ...ops import conv
 from ...types import Array
 from ..bind import Bound
-from .dense import ITEM, as_image, pads, taken
-from .elements import BOUNDS, Part, chainable, chained, tensors_of
+from .dense import ITEM, as_image, border_of, followed, pads, taken
+from .elements import BOUNDS, Part, chained
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
-from .places import Border, Place
-from .tasks import Family, Group, Task, Workshop, native, slots_of
+from .places import Place
+from .tasks import Family, Group, Task, Workshop, native
 
 
 @dataclass(frozen=True)
@@ -186,20 +186,6 @@ def _takes(b: Bound, machine: Machine) -> bool:
     return taken(b, machine, "w", "b") and b.args["mult"] == 1 and math.prod(b.args["w"].shape[1:3]) <= 64
 
 
-def _border(b: Bound) -> dict[int, Border]:
-    top, left, bottom, right = pads(b.args)
-    return {b.slots["x"]: Border(top, left, bottom, right)} if any(pads(b.args)) else {}
-
-
-def _fuses(group: Group, b: Bound, machine: Machine) -> bool:
-    """As in products; an extra of one number for each channel is read at each cell."""
-    shape = group.outs[0].shape
-    if not chainable(b, machine) or b.outs[0].shape != shape or len(group.tail) >= 6:
-        return False
-    others = [t for t, s in zip(tensors_of(b), slots_of(b), strict=True) if s not in group.outputs]
-    return all(t.shape == shape or t.size == 1 or t.size == t.shape[-1] == shape[-1] for t in others)
-
-
 def _patch_of(size: tuple[int, int], strides: tuple[int, int], h: int, w: int, registers: int) -> tuple[int, int]:
     """Rows and columns of outputs together: sums and a filter have to fit into registers."""
     room = registers - size[0] * size[1] - 2
@@ -221,4 +207,4 @@ def _make(w: Workshop, group: Group) -> Task:
                      tuple(as_image(w.place(s), out.shape) for s in slots))
 
 
-native(Family(_takes, _make, _border, strided=True, fuses=_fuses), conv.DEPTHWISE_CONV_2D)
+native(Family(_takes, _make, border_of, strided=True, fuses=followed), conv.DEPTHWISE_CONV_2D)
