@@ -130,7 +130,8 @@ class _Relaid:
         out = reordered(v.tensor, want)
         if in_memory(v.shape, now) != in_memory(v.shape, want):
             return self.build(shape.TRANSPOSE, x, list(turn(now, want)), out=out)
-        if sum(not known(n) for n in v.shape) <= 1:
+        sizes = [n for n in v.shape if known(n)]
+        if len(sizes) == len(v.shape) or len(sizes) == len(v.shape) - 1 and 0 not in sizes:
             return self.build(shape.RESHAPE, x, [n if known(n) else -1 for n in stored(v.shape, want)], out=out)
         if isinstance(out.quant, ChannelQuant) or self.target.level < LEVEL_OF_NEW_AXES:
             return self.build(shape.TRANSPOSE, x, list(turn(now, want)), out=out)
