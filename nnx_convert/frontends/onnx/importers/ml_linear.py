@@ -59,11 +59,16 @@ def scores_of(g: Op, x: Value, weights: np.ndarray, bias: Sequence[float]) -> Va
     return only(g, "Add", found, g.const(np.array(bias, np.float32))) if len(bias) else found
 
 
+def way(transform: str) -> str:
+    """What is done to scores at last; raises `FormatError` where there is no such thing."""
+    if transform not in TRANSFORMS:
+        raise FormatError(f"has the post_transform {transform!r:.40}")
+    return transform
+
+
 def transformed(g: Op, x: Value, transform: str) -> Value:
     """Scores as probabilities; raises `FormatError` where there is no such way."""
-    if transform not in TRANSFORMS:
-        raise FormatError(f"has the post_transform {transform!r}")
-    if transform == "SOFTMAX":
+    if way(transform) == "SOFTMAX":
         return only(g, "Softmax", x, axis=-1)
     if transform == "LOGISTIC":
         return only(g, "Sigmoid", x)
@@ -106,7 +111,7 @@ def above(g: Op, score: Value, bound: float, labels: Value) -> Value:
 def two(g: Op, score: Value, transform: str, sure: bool) -> Value:
     """The scores of two classes out of that of the second; `sure`: it is a probability. As in ONNX Runtime, only a
     logistic function is taken of both; what that writes beside a PROBIT is chance."""
-    if transform == "PROBIT":
+    if way(transform) == "PROBIT":
         score, sure = g(c.PROBIT, score), False
     if sure and transform != "LOGISTIC":
         return only(g, "Concat", only(g, "Sub", g.const(np.float32(1)), score), score, axis=1)

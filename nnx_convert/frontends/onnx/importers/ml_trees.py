@@ -14,7 +14,7 @@ from ....ops import classical as c
 from ....types import F32, F64, I64
 from ..importer import Op
 from ..registry import ML, imports
-from .ml_linear import above, labelled, labels_of, only, real, rows, transformed, two
+from .ml_linear import above, labelled, labels_of, only, real, rows, transformed, two, way
 
 #: Modes in the words of the older versions, and in the order of version 5, where MEMBER is the last.
 WORDS = {"BRANCH_LEQ": "LEQ", "BRANCH_LT": "LT", "BRANCH_GTE": "GTE", "BRANCH_GT": "GT", "BRANCH_EQ": "EQ",
@@ -161,7 +161,7 @@ def TreeEnsembleRegressor(
 
 def single(g: Op, x: Value, transform: str, targets: int) -> Value:
     """Scores transformed; as in ONNX Runtime, one target is transformed by PROBIT alone."""
-    return transformed(g, x, transform if targets > 1 or transform == "PROBIT" else "NONE")
+    return transformed(g, x, transform if targets > 1 or way(transform) == "PROBIT" else "NONE")
 
 
 @imports(domain=ML)
