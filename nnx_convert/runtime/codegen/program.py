@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ...types import Array, Tensor
-from ..bind import Program, Slot, Step, failing, fill
+from ..bind import Bound, Program, Slot, Step, failing, fill
 from ..memory import affordable
 from ..plan import ALIGN, _Block, _place
 from .ir import Function, Module
@@ -17,7 +17,7 @@ from .moves import Copy, FillBorder
 from .objects import Library, compiled
 from .places import SLACK, Border, Place, room
 from .pool import RUN, barrier, pool
-from .tasks import SCRATCH, Family, Group, Task, Workshop, family_of
+from .tasks import SCRATCH, Family, Group, Task, Workshop, family_of, slots_of
 
 Arrays = Sequence[Array | None]
 #: Idle arenas kept per program.
@@ -29,25 +29,44 @@ Unit = Group | Step | tuple[Slot, Slot]
 def groups(program: Program, machine: Machine) -> list[Group | Step]:
     """The steps, those done natively as groups; one that is fused stands where its last member stood."""
     readers: dict[Slot, int] = {}
-    for slot in (*program.outputs, *(s for step in program.steps for s in step.reads)):
+    for slot in (*program.outputs, *program.outputs, *program.outputs, *(s for t in program.steps for s in t.reads)):
         readers[slot] = readers.get(slot, 0) + 1
-    found: list[Group | Step] = []
-    open_: dict[Slot, Group] = {}                # by the one slot that a group writes, read once
-    for step in program.steps:
+    found: dict[int, Group | Step] = {}
+    made: dict[Slot, tuple[int, Group]] = {}     # by the one slot that a group writes: its place, and itself
+    for n, step in enumerate(program.steps):
         group: Group | Step = step
         if step.bound is not None and step.elsewhere:
+            taken_in = _fused(step.bound, made, readers, machine)
             group = Group(step.bound)
-            for slot in step.reads:
-                head = open_.get(slot)
-                family = head and family_of(head.head.op)
-                if head is not None and family and family.fuses(head, step.bound, machine):
-                    found.remove(head)
-                    group = Group(head.head, (*head.tail, step.bound))
-                    break
-            if len(step.outs) == 1 and readers.get(step.outs[0], 0) == 1 and step.outs[0] not in program.outputs:
-                open_[step.outs[0]] = group
-        found.append(group)
-    return found
+            if taken_in is not None:
+                group, places = taken_in
+                for place in places:
+                    del found[place]
+            if len(step.outs) == 1:
+                made[step.outs[0]] = n, group
+        found[n] = group
+    return list(found.values())
+
+
+def _fused(b: Bound, made: Mapping[Slot, tuple[int, Group]], readers: Mapping[Slot, int], machine: Machine
+           ) -> tuple[Group, tuple[int, ...]] | None:
+    """The group that an operation is done with, with it, and the places of the groups that this takes in.
+
+    That is one whose result it alone reads; or one whose result is read twice, by it and by another operation whose
+    result it alone reads as well (x * f(x)).
+    """
+    reads = [s for s in slots_of(b) if s in made]
+    for slot in reads:
+        n, head = made[slot]
+        if readers[slot] == 1 and _family(head).fuses(head, b, machine):
+            return Group(head.head, (*head.tail, b)), (n,)
+        for other in reads:
+            k, between = made[other]
+            if readers[slot] == 2 and readers[other] == 1 and not between.tail and slot in slots_of(between.head):
+                longer = Group(head.head, (*head.tail, between.head))
+                if _family(head).fuses(head, between.head, machine) and _family(head).fuses(longer, b, machine):
+                    return Group(head.head, (*longer.tail, b)), (n, k)
+    return None
 
 
 @dataclass
