@@ -106,7 +106,8 @@ def twin(o: OpDef) -> OpDef | None:
     """The operation of NNAPI for one of NNAPI-EX, and the other way round."""
     back = {base: ex for ex, base in RENAMED.items()}
     base = RENAMED.get(o.name, o.name.removesuffix("_EX"))
-    return OPS.get(base if o.ex else back.get(o.name, f"{o.name}_EX"))
+    found = OPS.get(base if o.ex else back.get(o.name, f"{o.name}_EX"))
+    return None if o.host or found is None or found.host else found
 
 
 def plain(markdown: str) -> str:
