@@ -103,5 +103,5 @@ def AFFINE_GRID(theta: T, size: Ints1, align: Bool) -> T:
 @host(60606, {Q8: 27}, Rule("stream is the bytes of a file", lambda stream: stream.rank == 1),
       Rule("format is 0 RGB, 1 BGR or 2 grey", lambda format: format in (0, 1, 2)))
 def DECODE_IMAGE(stream: T, format: Int) -> T:
-    """The pixels [height, width, channels] of an image file: PNG, BMP, PNM, TIFF, JPEG."""
+    """The pixels [height, width, channels] of an image file: PNG, BMP, PNM, TIFF, JPEG, JPEG 2000."""
     return stream.like((UNKNOWN, UNKNOWN, 1 if known(format) and format == 2 else 3))

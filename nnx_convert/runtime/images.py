@@ -1,4 +1,4 @@
-"""Image files as pixels: PNG, BMP, PNM and TIFF; JPEG is in `jpeg`.
+"""Image files as pixels: PNG, BMP, PNM and TIFF; JPEG and JPEG 2000 have modules of their own.
 
 What a file may hold beyond 8 bits a channel in rows is refused by name. Transparency is left out.
 """
@@ -13,11 +13,12 @@ import numpy as np
 from ..errors import RunError
 from ..types import Array
 from .jpeg import decoded as decoded_jpeg
+from .jpeg2000 import decoded as decoded_jpeg2000
 
 #: More pixels than any image is taken for.
 LARGEST = 1 << 28
 #: Formats by how their files begin that are known and not read.
-OTHERS = {b"\x00\x00\x00\x0cjP  ": "JPEG 2000", b"\xff\x4f\xff\x51": "JPEG 2000", b"RIFF": "WebP", b"GIF8": "GIF"}
+OTHERS = {b"RIFF": "WebP", b"GIF8": "GIF"}
 #: Channels of a PNG's colour types, and the bytes of a palette's entries.
 PNG_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 
@@ -45,6 +46,8 @@ def _pixels(data: bytes) -> Array:
         return tiff(data)
     if data[:1] == b"P" and data[1:2] in (b"2", b"3", b"5", b"6"):
         return pnm(data)
+    if data.startswith((b"\x00\x00\x00\x0cjP  ", b"\xff\x4f\xff\x51")):
+        return decoded_jpeg2000(data)
     other = next((name for head, name in OTHERS.items() if data.startswith(head)), "")
     raise RunError(f"the image file is a {other} file, which is not read" if other else "the bytes are no image file")
 

@@ -95,7 +95,8 @@ FILES: dict[str, tuple[bytes, np.ndarray[Any, Any]]] = {
     "pgm up to 3": (b"P2 2 1 3\n1 3\n", np.uint8([[[85], [255]]])),
     **{f"tiff {o} {p}": (tiff(COLOURS, o, p), COLOURS) for o in "<>" for p in (1, 8, 32773)},
     "tiff grey": (tiff(SHADES), SHADES), "tiff inverted": (tiff(SHADES, t262=0), 255 - SHADES),
-    "jpeg": (standard.image_decoder_decode_jpeg_rgb.data.tobytes(), standard.image_decoder_decode_jpeg_rgb.output)}
+    **{name: (given.data.tobytes(), given.output) for name, given in (
+        ("jpeg", standard.image_decoder_decode_jpeg_rgb), ("jpeg 2000", standard.image_decoder_decode_jpeg2k_rgb))}}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -120,7 +121,10 @@ def test_runs_and_repetitions() -> None:
 REFUSED: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "no image file"), "a text": (b"Hello, world", "no image file"),
     "webp": (b"RIFF" + bytes(60), "a WebP"),
-    "jpeg 2000": (b"\0\0\0\x0cjP  \r\n\x87\n" + bytes(60), "a JPEG 2000"), "gif": (b"GIF89a" + bytes(60), "a GIF"),
+    "half a jpeg 2000": (b"\0\0\0\x0cjP  \r\n\x87\n" + bytes(60), "is broken"),
+    "a lossy jpeg 2000": (FILES["jpeg 2000"][0].replace(b"\4\4\0\1", b"\4\4\0\0"), "a JPEG 2000 with losses"),
+    "a large jpeg 2000": (FILES["jpeg 2000"][0].replace(bytes([0, 0, 0, 32]) * 2, bytes([0, 1, 0, 0]) * 2), "at most"),
+    "gif": (b"GIF89a" + bytes(60), "a GIF"),
     "interlaced": (png(COLOURS.reshape(7, -1), 5, 2, woven=1), "interlaced"),
     "packed bmp": (bmp(COLOURS, 24, packing=1), "compressed"), "wide pnm": (b"P6 1 1 65535 abcdef", "16 bits"),
     "lzw tiff": (tiff(COLOURS, packing=5), "a TIFF of"), "planar tiff": (tiff(COLOURS, t284=2), "a TIFF of"),
