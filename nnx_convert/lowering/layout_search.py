@@ -22,6 +22,8 @@ from .layout_rules import Plan, Slot, asks, leading, memory, plans, pulled, slot
 MOST = 16
 #: Nodes that one move may carry along.
 REACH = 32
+#: Graphs of no more nodes are searched everywhere.
+FEW = 400
 #: What a transpose costs beside its bytes: about as many as are moved in the time that it takes to start one.
 CALL = 1 << 15
 #: The same where NNAPI has no TRANSPOSE for the elements, INT32 above all: on a device, the host is a long way off.
@@ -128,19 +130,23 @@ class Search:
         return best
 
     # Moves.
-    def descend(self) -> None:
-        """Improve until nothing helps: first by mending what is broken, then by trying everything."""
+    def descend(self, everywhere: bool = False) -> None:
+        """Improve until nothing helps: first by mending what is broken, then by trying all ways of nodes beside that.
+
+        `everywhere`: then all ways of all nodes, which seldom helps and takes the longest.
+        """
         several = [n for n, found in self.ways.items() if len(found) > 1]
         better = True
         while better:
             better = any([self.improve(n, False) for n in (*several, *reversed(several))]) or any(
-                [self.improve(n, True) for n in several])
+                [self.improve(n, True, everywhere) for n in several])
 
-    def improve(self, n: Node, wide: bool) -> bool:
+    def improve(self, n: Node, wide: bool, everywhere: bool = False) -> bool:
         """Where an edge at a node is broken, try the ways that would mend it, `wide`: all ways. Whether one paid."""
         broken = [edge for edge in self.edges_at(n) if not self.agrees(edge)]
-        return bool(broken) and any(self.move(n, way) for way in self.ways[n] if way is not self.choice[n] and (
-            wide or any(self.mends(n, way, edge) for edge in broken)))
+        return bool(broken or everywhere) and any(
+            self.move(n, way) for way in self.ways[n] if way is not self.choice[n] and (
+                wide or any(self.mends(n, way, edge) for edge in broken)))
 
     def mends(self, n: Node, way: Way, edge: Edge) -> bool:
         """Whether a node's other way would make both ends of an edge agree."""
@@ -188,7 +194,7 @@ def chosen(graph: Graph, target: Target) -> tuple[dict[Node, Plan], int]:
     best, least = dict[Node, Way](), -1
     for start in (search.forward, search.source, search.backward):
         search.choice = start()
-        search.descend()
+        search.descend(everywhere=len(search.ways) <= FEW)
         if least < 0 or search.total() < least:
             best, least = search.choice, search.total()
     return {n: way.plan for n, way in best.items()}, least
