@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..model import Model
-from ..ops import conv, ex, host, hybrid, linear, recurrent, rnn
+from ..ops import conv, conv_nd, ex, host, hybrid, linear, recurrent, rnn, rnn_nd
 from ..schema import Checked, OpDef
 from ..types import Tensor, Undecided, product
 
@@ -22,6 +22,24 @@ def per_output(*axes: int) -> Count:
 def per_input(*axes: int) -> Count:
     """Each element of x is scattered over these axes of w."""
     return lambda args, out: args["x"].size * product(tuple(args["w"].shape[i] for i in axes))
+
+
+def per_filter(args: Args, out: Tensor) -> int:
+    """Each output element sums over a filter of w, the first axis of which counts these."""
+    return out.size * product(args["w"].shape[1:])
+
+
+def per_channel(args: Args, out: Tensor) -> int:
+    """Each element of x is scattered over the filter of its channel, the first axis of w."""
+    x: Tensor = args["x"]
+    return x.size * product(args["w"].shape[1:])
+
+
+def per_step(args: Args, out: Tensor) -> int:
+    """Each step of each sequence is multiplied by the weights of all directions."""
+    x, w, r = (args[name] for name in ("x", "w", "r"))
+    steps: int = product(x.shape[:2])
+    return steps * int(w.size + r.size)
 
 
 def per_row(*names: str) -> Count:
@@ -54,6 +72,9 @@ COUNTS: dict[str, Count] = {op.name: count for ops, count in (
     ((conv.BATCH_MATMUL, host.MATMUL, hybrid.HYBRID_MATMUL), product_of_matrices),
     ((linear.LINEAR,), product_of_parts),
     ((host.CONV_3D,), per_output(0, 1, 2, 3)),
+    ((conv_nd.CONV_ND, conv_nd.DEFORM_CONV), per_filter),
+    ((conv_nd.TRANSPOSE_CONV_ND,), per_channel),
+    ((rnn_nd.RNN_SEQUENCE, rnn_nd.GRU_SEQUENCE, rnn_nd.LSTM_SEQUENCE), per_step),
     ((rnn.RNN, rnn.UNIDIRECTIONAL_SEQUENCE_RNN, recurrent.SEQUENCE_RNN), per_row("w", "r")),
     ((rnn.BIDIRECTIONAL_SEQUENCE_RNN,), per_row("fw_w", "fw_r", "bw_w", "bw_r", "fw_aw", "bw_aw")),
     ((rnn.SVDF, hybrid.HYBRID_SVDF), per_row("wf", "wt")),

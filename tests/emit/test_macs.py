@@ -10,6 +10,7 @@ from nnx_convert import Model, ModelBuilder, OperandCode as T, OperationCode as 
 from nnx_convert.emit.macs import COUNTS, counter, macs
 from nnx_convert.ops.host import host_twin
 from nnx_convert.schema import OPS
+from nnx_convert.types import F32, Tensor
 
 Shape = tuple[int, ...]
 
@@ -62,3 +63,13 @@ def test_a_subgraph_counts_once_and_open_sizes_not_at_all() -> None:
 @pytest.mark.parametrize("name", COUNTS)
 def test_a_twin_counts_as_its_original(name: str) -> None:
     assert counter(host_twin(OPS[name])) is COUNTS[name]
+
+
+X, W, OUT = Tensor(F32, (2, 4, 5, 6, 7)), Tensor(F32, (6, 2, 3, 2, 1)), Tensor(F32, (2, 6, 3, 5, 7))
+STEPS = {"x": Tensor(F32, (5, 2, 4)), "w": Tensor(F32, (2, 9, 4)), "r": Tensor(F32, (2, 9, 3))}
+
+
+def test_what_has_any_number_of_axes() -> None:
+    assert COUNTS["CONV_ND"]({"x": X, "w": W}, OUT) == 2 * 6 * 3 * 5 * 7 * (2 * 3 * 2)
+    assert COUNTS["TRANSPOSE_CONV_ND"]({"x": X, "w": W}, OUT) == 2 * 4 * 5 * 6 * 7 * (2 * 3 * 2)
+    assert COUNTS["GRU_SEQUENCE"](STEPS, OUT) == 5 * 2 * 2 * 9 * (4 + 3)
