@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import artifact
-from .errors import FormatError, NnxError, StrictError, UsageError
+from .errors import FormatError, NnxError, StrictError, Unsupported, UsageError
 from .model import Model
 from .target import Target
 from .types import Shape
@@ -153,6 +153,8 @@ def import_graph(data: Data, shapes: Mapping[str, Shape], signature: str | None 
             return load_onnx(data, shapes, evaluate, folder)
         case "nnx":
             raise UsageError("is a converted model already", hint="run it, or convert its source file")
+    if data[4:8] == b"ORTM":
+        raise Unsupported("is in ONNX Runtime's own format", hint="give the .onnx file that it was made from")
     raise FormatError("is neither a TFLite nor an ONNX model" if len(data) else "is empty")
 
 

@@ -172,6 +172,11 @@ def test_a_file_of_2_gb_is_refused(tmp_path: Path) -> None:
         nnx_convert.convert(path)
 
 
+def test_the_format_of_a_runtime_is_named() -> None:
+    with pytest.raises(Unsupported, match=r"ONNX Runtime's own format \(give the .onnx file"):
+        nnx_convert.convert(b"\x18\0\0\0ORTM" + bytes(64))
+
+
 def external(folder: Path) -> tuple[Path, np.ndarray]:
     """A model with its weights in a file beside it."""
     w = np.arange(800, dtype=np.float32).reshape(1, -1)
