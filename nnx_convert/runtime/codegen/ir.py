@@ -4,8 +4,9 @@ Text is what LLVM reads fastest; objects for every instruction would cost more t
 """
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
@@ -16,6 +17,8 @@ from .machine import Machine
 
 #: What an instruction reads: the name of a value, or a number.
 Operand = str | int
+#: Characters of text from which another module, and with it another thread, is worth its start.
+WORTH = 100_000
 #: What every function that threads share is handed: two base pointers, this thread's number and how many there are.
 SHARED = (("ptr", "%arena"), ("ptr", "%weights"), ("i64", "%thread"), ("i64", "%threads"))
 
@@ -46,7 +49,31 @@ class Module:
 
     def text(self) -> str:
         """The module as LLVM reads it."""
-        return "\n".join((f'target triple = "{self.machine.triple}"', *self._declared, *self._functions.values(),
+        return self._text(self._functions.values(), ())
+
+    def texts(self, most: int) -> list[str]:
+        """The module as at most so many modules of about the same size, whose functions call each other."""
+        total = sum(map(len, self._functions.values()))
+        count = min(most, -(-total // WORTH))
+        if count < 2:
+            return [self.text()]
+        parts: list[list[str]] = [[] for _ in range(count)]
+        sizes = [0] * count
+        for name, text in sorted(self._functions.items(), key=lambda item: -len(item[1])):
+            part = sizes.index(min(sizes))
+            parts[part].append(name)
+            sizes[part] += len(text)
+        return [self._part(names) for names in parts]
+
+    def _part(self, names: Sequence[str]) -> str:
+        """Some of the functions, seen by other modules, and the heads of those that they call elsewhere."""
+        own = [self._functions[name].replace("define internal", "define hidden", 1) for name in names]
+        called = {name for text in own for name in re.findall(r"@(\w+)", text)} - set(names)
+        heads = (self._functions[name].split(" {", 1)[0] for name in sorted(called & self._functions.keys()))
+        return self._text(own, [head.replace("define internal", "declare hidden", 1) for head in heads])
+
+    def _text(self, functions: Iterable[str], heads: Iterable[str]) -> str:
+        return "\n".join((f'target triple = "{self.machine.triple}"', *self._declared, *heads, *functions,
                           "attributes #0 = { nounwind }", ""))
 
 

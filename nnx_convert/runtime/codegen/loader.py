@@ -1,4 +1,4 @@
-"""An object file (ELF, x86-64) in memory, ready to be called: what a dynamic linker does, for code that needs little.
+"""Object files (ELF, x86-64) in memory, ready to be called: what a linker does, for code that needs little.
 
 LLVM's own linker would do, too; but it takes a sixth of a second to import, and it frees its code when the
 interpreter ends, under the feet of threads that wait in it.
@@ -8,12 +8,14 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 #: Section types and flags, symbol types, relocations: System V ABI, ELF-64 and its x86-64 supplement.
 PROGRAM, SYMBOLS, RELOCATIONS, ZEROS, ALLOCATED = 1, 2, 4, 8, 2
-ABSOLUTE, RELATIVE, CALL, SIGNED = 1, 2, 4, 11
+ABSOLUTE, RELATIVE, CALL = 1, 2, 4
+#: A symbol that only its own file knows.
+LOCAL = 0
 #: `jmp [rip]`, and the address behind it: how a call reaches what is too far away.
 JUMP, STUB = b"\xff\x25\0\0\0\0", 16
 #: Sections stay this far apart, so that each keeps the alignment it asks for.
@@ -23,7 +25,7 @@ _libc = ctypes.CDLL(None)
 
 @dataclass(frozen=True)
 class Section:
-    """A section header; `at` is its place in memory where it has one."""
+    """A section header."""
 
     kind: int
     flags: int
@@ -34,80 +36,99 @@ class Section:
     align: int
 
 
-class Loaded:
-    """An object file's code and constants. They are freed with it."""
+@dataclass
+class Image:
+    """An object file: its sections, and each symbol as (name, whether others see it, section, value in it).
 
-    def __init__(self, image: bytes) -> None:
-        self._image = image
-        self._sections = list(self._headers())
-        table = next(s for s in self._sections if s.kind == SYMBOLS)
-        names = self._sections[table.link]
-        self._symbols = [struct.unpack_from("<IBBHQQ", image, table.offset + i)
-                         for i in range(0, table.size, 24)]
-        self._names = [image[names.offset + s[0]:image.index(b"\0", names.offset + s[0])].decode()
-                       for s in self._symbols]
-        self._places, size = self._laid_out()
+    `places` are where sections with code or constants are in memory. Raises `ValueError` where it is none.
+    """
+
+    data: bytes
+    sections: list[Section] = field(default_factory=list)
+    symbols: list[tuple[str, bool, int, int]] = field(default_factory=list)
+    places: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.sections = list(self._headers())
+        table = next(s for s in self.sections if s.kind == SYMBOLS)
+        names = self.sections[table.link].offset
+        for at in range(table.offset, table.offset + table.size, 24):
+            name, info, _, section, value, _ = struct.unpack_from("<IBBHQQ", self.data, at)
+            text = self.data[names + name:self.data.index(b"\0", names + name)].decode()
+            self.symbols.append((text, info >> 4 != LOCAL, section, value))
+
+    def _headers(self) -> Iterator[Section]:
+        if self.data[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<HH", self.data, 16) != (1, 62):
+            raise ValueError("is no object file for x86-64")
+        (start,), (size, count) = struct.unpack_from("<Q", self.data, 40), struct.unpack_from("<HH", self.data, 58)
+        for n in range(count):
+            _, kind, flags, _, offset, length, link, info, align, _ = struct.unpack_from(
+                "<IIQQQQIIQQ", self.data, start + n * size)
+            yield Section(kind, flags, offset, length, link, info, align)
+
+    def lay_out(self, at: int) -> int:
+        """Give the sections places from there on; where the next image may begin."""
+        for n, s in enumerate(self.sections):
+            if s.flags & ALLOCATED and s.kind in (PROGRAM, ZEROS):
+                at = -(-at // max(s.align, 16)) * max(s.align, 16)
+                self.places[n], at = at, at + s.size
+        return at
+
+
+class Loaded:
+    """The code and constants of object files that may call each other. They are freed with it."""
+
+    def __init__(self, images: Sequence[bytes]) -> None:
+        found = [Image(data) for data in images]
+        end = 0
+        for image in found:
+            end = image.lay_out(end)
+        self._end = -(-end // 16) * 16
+        self._names = {name: image.places[section] + value for image in found
+                       for name, shared, section, value in image.symbols if shared and section in image.places}
         self._stubs: dict[str, int] = {}
-        self._end = size
-        outside = {n for n, s in zip(self._names, self._symbols, strict=True) if n and not s[3]}
-        self._memory = mmap.mmap(-1, -(-(size + STUB * len(outside)) // PAGE) * PAGE)
+        outside = {name for image in found for name, _, section, _ in image.symbols
+                   if name and not section and name not in self._names}
+        self._memory = mmap.mmap(-1, max(-(-(self._end + STUB * len(outside)) // PAGE), 1) * PAGE)
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        self._filled()
+        for image in found:
+            self._fill(image)
         if _libc.mprotect(ctypes.c_void_p(self._base), ctypes.c_size_t(len(self._memory)), 5):    # read, execute
             raise OSError("memory cannot be made executable")
 
     def address(self, symbol: str) -> int:
         """Where a function begins; raises `KeyError` where there is none of that name."""
-        if symbol not in self._names:
-            raise KeyError(symbol)
-        return self._value(self._names.index(symbol))
+        return self._base + self._names[symbol]
 
-    def _headers(self) -> Iterator[Section]:
-        if self._image[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<HH", self._image, 16) != (1, 62):
-            raise ValueError("is no object file for x86-64")
-        (start,), (size, count) = struct.unpack_from("<Q", self._image, 40), struct.unpack_from("<HH", self._image, 58)
-        for n in range(count):
-            _, kind, flags, _, offset, length, link, info, align, _ = struct.unpack_from(
-                "<IIQQQQIIQQ", self._image, start + n * size)
-            yield Section(kind, flags, offset, length, link, info, align)
-
-    def _laid_out(self) -> tuple[dict[int, int], int]:
-        """Section -> offset in memory, and how much that is."""
-        places: dict[int, int] = {}
-        at = 0
-        for n, s in enumerate(self._sections):
-            if s.flags & ALLOCATED and s.kind in (PROGRAM, ZEROS):
-                at = -(-at // max(s.align, 16)) * max(s.align, 16)
-                places[n], at = at, at + s.size
-        return places, -(-at // 16) * 16
-
-    def _filled(self) -> None:
-        for n, at in self._places.items():
-            s = self._sections[n]
+    def _fill(self, image: Image) -> None:
+        for n, at in image.places.items():
+            s = image.sections[n]
             if s.kind == PROGRAM:
-                self._memory[at:at + s.size] = self._image[s.offset:s.offset + s.size]
-        for s in self._sections:
-            if s.kind == RELOCATIONS and s.info in self._places:
-                for at in range(s.offset, s.offset + s.size, 24):
-                    self._relocate(self._places[s.info], *struct.unpack_from("<QQq", self._image, at))
+                self._memory[at:at + s.size] = image.data[s.offset:s.offset + s.size]
+        for s in image.sections:
+            if s.kind == RELOCATIONS and s.info in image.places:
+                for offset, info, addend in struct.iter_unpack("<QQq", image.data[s.offset:s.offset + s.size]):
+                    self._relocate(image, image.places[s.info] + offset, info, addend)
 
-    def _relocate(self, section: int, offset: int, info: int, addend: int) -> None:
-        symbol, kind, at = info >> 32, info & 0xFFFFFFFF, section + offset
+    def _relocate(self, image: Image, at: int, info: int, addend: int) -> None:
+        symbol, kind = info >> 32, info & 0xFFFFFFFF
         if kind == ABSOLUTE:
-            struct.pack_into("<Q", self._memory, at, self._value(symbol) + addend)
+            struct.pack_into("<Q", self._memory, at, self._base + self._place(image, symbol) + addend)
         elif kind in (RELATIVE, CALL):
-            struct.pack_into("<i", self._memory, at, self._value(symbol) + addend - self._base - at)
+            struct.pack_into("<i", self._memory, at, self._place(image, symbol) + addend - at)
         else:
             raise ValueError(f"has a relocation of kind {kind}")
 
-    def _value(self, symbol: int) -> int:
-        """The address of a symbol; one of the C library is reached by a jump."""
-        section, value = int(self._symbols[symbol][3]), int(self._symbols[symbol][4])
+    def _place(self, image: Image, symbol: int) -> int:
+        """Where a symbol is in memory: in its image, in another one, or a jump into the C library."""
+        name, _, section, value = image.symbols[symbol]
         if section:
-            return self._base + self._places[section] + value
-        name = self._names[symbol]
+            return image.places[section] + value
+        return self._names[name] if name in self._names else self._stub(name)
+
+    def _stub(self, name: str) -> int:
         if name not in self._stubs:
             target = ctypes.cast(getattr(_libc, name), ctypes.c_void_p).value
             self._memory[self._end:self._end + 14] = JUMP + struct.pack("<Q", target)
             self._stubs[name], self._end = self._end, self._end + STUB
-        return self._base + self._stubs[name]
+        return self._stubs[name]

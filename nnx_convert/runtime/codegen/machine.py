@@ -1,14 +1,26 @@
 """What code is generated for: an architecture by its features, never by a processor's name."""
 from __future__ import annotations
 
+import platform
+import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 
 #: x86-64 features by the level they make; the baseline is what every such processor has.
 AVX2 = frozenset({"avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2",
                   "movbe", "xsave"})
 AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 BASELINE = frozenset({"sse", "sse2", "cx8", "fxsr", "mmx"})
+#: What Linux calls a feature (arch/x86/include/asm/cpufeatures.h), where LLVM calls it otherwise, and where alike.
+USED = {"pni": "sse3", "sse4_1": "sse4.1", "sse4_2": "sse4.2", "bmi1": "bmi", "abm": "lzcnt", "avx_vnni": "avxvnni",
+        "avx512_vnni": "avx512vnni", "avx512_vbmi2": "avx512vbmi2", "avx512_bitalg": "avx512bitalg",
+        "avx512_vpopcntdq": "avx512vpopcntdq", "avx512_bf16": "avx512bf16", "avx512_fp16": "avx512fp16",
+        "amx_tile": "amx-tile", "amx_int8": "amx-int8", "amx_bf16": "amx-bf16"}
+ALIKE = frozenset({"sse", "sse2", "ssse3", "avx", "avx2", "fma", "f16c", "bmi2", "popcnt", "movbe", "xsave", "cmov",
+                   "cx8", "cx16", "fxsr", "mmx", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl",
+                   "avx512ifma", "avx512vbmi", "gfni"})
 
 
 @dataclass(frozen=True)
@@ -78,7 +90,26 @@ class Machine:
 
 @cache
 def host() -> Machine:
-    """This machine; raises `ImportError` where there is no llvmlite."""
+    """This machine; raises `ImportError` where there is no llvmlite.
+
+    It is asked last, as its import takes longer than a model that is compiled already.
+    """
+    if find_spec("llvmlite") is None:
+        raise ImportError("there is no llvmlite")
+    known = told() if sys.platform == "linux" and platform.machine() == "x86_64" else None
+    if known is not None:
+        return Machine("x86_64-unknown-linux-gnu", known)
     import llvmlite.binding as llvm
     found = llvm.get_host_cpu_features()
     return Machine(llvm.get_process_triple(), frozenset(name for name, there in found.items() if there))
+
+
+def told(path: str = "/proc/cpuinfo") -> frozenset[str] | None:
+    """The features that Linux tells of an x86-64, those that code may use; None where it tells nothing."""
+    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            name, _, flags = line.partition(":")
+            if name.strip() == "flags":
+                there = set(flags.split())
+                return frozenset(USED.get(flag, flag) for flag in there if flag in USED or flag in ALIKE)
+    return None

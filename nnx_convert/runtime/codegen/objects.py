@@ -1,12 +1,16 @@
 """IR into machine code, and machine code into functions that can be called."""
 from __future__ import annotations
 
+import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from ctypes import string_at
 from functools import cache
-from itertools import count
+from itertools import accumulate, count, pairwise
 from typing import Any
 
+from .cache import key, user_cache
 from .loader import Loaded
 from .machine import Machine
 
@@ -24,20 +28,74 @@ def _llvm() -> Any:
     return llvm
 
 
-@cache
 def target_machine(machine: Machine) -> Any:
-    """LLVM's object for a machine."""
+    """A new object of LLVM's for a machine; one thread at a time may use it."""
     target = _llvm().Target.from_triple(machine.triple)
     return target.create_target_machine(cpu="", features=machine.switches, opt=EFFORT, reloc="pic",
                                         codemodel="default", jit=False)
 
 
-def compiled(text: str, machine: Machine) -> bytes:
-    """The object file of a module. Raises `RuntimeError` with LLVM's words where the text is none."""
-    module = _llvm().parse_assembly(text)
+def compiled(texts: str | Sequence[str], machine: Machine) -> tuple[bytes, ...]:
+    """The object files of modules that may call each other's functions, each made by a thread of its own.
+
+    Raises `RuntimeError` with LLVM's words where a text is none.
+    """
+    texts = [texts] if isinstance(texts, str) else texts
+    if len(texts) == 1:
+        return _object(texts[0], machine),
+    with ThreadPoolExecutor(len(texts)) as workers:
+        return tuple(workers.map(_object, texts, [machine] * len(texts)))
+
+
+def _object(text: str, machine: Machine) -> bytes:
+    llvm = _llvm()
+    module = llvm.parse_assembly(text, llvm.create_context())
     module.verify()
-    found: bytes = target_machine(machine).emit_object(module)
+    return _emitted(target_machine(machine), module)
+
+
+def _emitted(target: Any, module: Any) -> bytes:
+    """The module's object file. The binding lets one thread at a time into LLVM, which takes many as long as each
+    has a context and a target of its own: so its lock is passed by where it can be."""
+    from llvmlite.binding import ffi
+    emit = getattr(ffi.lib.LLVMPY_TargetMachineEmitToMemory, "_cfn", None)
+    if emit is None:
+        whole: bytes = target.emit_object(module)
+        return whole
+    with ffi.OutputString() as error:
+        buffer = emit(target, module, 1, error)
+        if not buffer:
+            raise RuntimeError(str(error))
+    try:
+        return string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+def made(parts: Iterable[str], machine: Machine, write: Callable[[], Sequence[str]]) -> tuple[bytes, ...]:
+    """The object files of what `parts` tell all of: those that are kept, else those of the modules `write` gives."""
+    there = user_cache()
+    name = None if there is None else key((machine.triple, machine.switches, *parts))
+    if there is None or name is None:
+        return compiled(write(), machine)
+    data = there.find(name)
+    if data is not None:
+        return apart(data)
+    found = compiled(write(), machine)
+    there.keep(name, together(found))
     return found
+
+
+def together(images: Sequence[bytes]) -> bytes:
+    """Object files as one: how many, their lengths (32 bits each, little-endian), then all of them."""
+    return struct.pack(f"<{1 + len(images)}I", len(images), *map(len, images)) + b"".join(images)
+
+
+def apart(data: bytes) -> tuple[bytes, ...]:
+    """The object files that `together` joined."""
+    count, = struct.unpack_from("<I", data)
+    ends = tuple(accumulate(struct.unpack_from(f"<{count}I", data, 4), initial=4 + 4 * count))
+    return tuple(data[a:b] for a, b in pairwise(ends))
 
 
 def assembly(text: str, machine: Machine) -> str:
@@ -47,10 +105,11 @@ def assembly(text: str, machine: Machine) -> str:
 
 
 class Library:
-    """An object file in memory. Its code lives as long as it does."""
+    """Object files in memory. Their code lives as long as it does."""
 
-    def __init__(self, image: bytes, symbols: Sequence[str], machine: Machine) -> None:
-        self._loaded = Loaded(image) if machine.x86 and sys.platform == "linux" else Linked(image, symbols, machine)
+    def __init__(self, images: Sequence[bytes], symbols: Sequence[str], machine: Machine) -> None:
+        own = machine.x86 and sys.platform == "linux"
+        self._loaded = Loaded(images) if own else Linked(images, symbols, machine)
 
     def address(self, symbol: str) -> int:
         """Where a function begins."""
@@ -58,12 +117,14 @@ class Library:
 
 
 class Linked:
-    """An object file linked by LLVM, where `Loaded` does not know the machine."""
+    """Object files linked by LLVM, where `Loaded` does not know the machine."""
 
-    def __init__(self, image: bytes, symbols: Sequence[str], machine: Machine) -> None:
+    def __init__(self, images: Sequence[bytes], symbols: Sequence[str], machine: Machine) -> None:
         llvm = _llvm()
         self._jit = llvm.create_lljit_compiler(target_machine(machine))
-        builder = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
+        builder = llvm.JITLibraryBuilder().add_current_process()
+        for image in images:
+            builder.add_object_img(image)
         for symbol in symbols:
             builder.export_symbol(symbol)
         self._library = builder.link(self._jit, f"nnx{next(_number)}")

@@ -16,7 +16,7 @@ import numpy as np
 from ..blas import cores
 from .ir import Function, Module
 from .machine import Machine, host
-from .objects import Library, compiled
+from .objects import Library, made
 
 #: What a native function is: (arena, weights, thread, threads, sync, base).
 RUN = (("ptr", "%arena"), ("ptr", "%weights"), ("i64", "%thread"), ("i64", "%threads"), ("ptr", "%sync"),
@@ -145,10 +145,12 @@ def join(f: Function, thread: str) -> None:
 
 @cache
 def _library(machine: Machine) -> Library:
-    m = Module(machine)
-    worker(m)
-    dispatch(m)
-    return Library(compiled(m.text(), machine), ("worker", "dispatch"), machine)
+    def write() -> list[str]:
+        m = Module(machine)
+        worker(m)
+        dispatch(m)
+        return [m.text()]
+    return Library(made(("pool",), machine, write), ("worker", "dispatch"), machine)
 
 
 class Pool:

@@ -9,12 +9,13 @@ import numpy as np
 
 from ...types import Array, Tensor
 from ..bind import Bound, Program, Slot, Step, failing, fill
+from ..blas import cores
 from ..memory import affordable
 from ..plan import ALIGN, _Block, _place
 from .ir import Function, Module
 from .machine import Machine
 from .moves import Copy, FillBorder
-from .objects import Library, compiled
+from .objects import Library, made
 from .places import SLACK, Border, Place, room
 from .pool import RUN, barrier, pool
 from .tasks import SCRATCH, Family, Group, Task, Workshop, family_of, slots_of
@@ -226,18 +227,37 @@ def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]
     return found
 
 
-def segment(m: Module, name: str, tasks: Sequence[Task]) -> int:
-    """Write the function that does tasks one after the other; how often its threads wait for each other."""
+def segment(m: Module, name: str, tasks: Sequence[Task]) -> None:
+    """Write the function that does tasks one after the other, its threads waiting for each other between them."""
     f = Function(m, name, RUN, exported=True)
     wait, waits = barrier(m), 0
-    for task in tasks:
+    for n, task in enumerate(tasks):
         f.do(f"call void @{task.emit(m)}(ptr %arena, ptr %weights, i64 %thread, i64 %threads)")
-        # Who fills a border and who writes inside it do not meet; after the last one, the caller waits for all.
-        if not isinstance(task, FillBorder) and task is not tasks[-1]:
+        if waits_after(tasks, n):
             waits += 1
             f.do(f"call void @{wait}(ptr %sync, i64 {f.add('%base', f.mul('%threads', waits))}, i64 %threads)")
     f.finish()
-    return waits
+
+
+def waits_after(tasks: Sequence[Task], n: int) -> bool:
+    """Whether threads wait for each other after a task. Who fills a border and who writes inside it do not meet; and
+    after the last one, the caller waits for all."""
+    return not isinstance(tasks[n], FillBorder) and n + 1 < len(tasks)
+
+
+def segments(found: Sequence[Stretch], machine: Machine) -> list[str]:
+    """The modules in which each stretch of tasks is a function, `segment` and its number."""
+    m = Module(machine)
+    for n, part in enumerate(found):
+        if isinstance(part, list):
+            segment(m, f"segment{n}", part)
+    return m.texts(cores())
+
+
+def told(found: Sequence[Stretch]) -> list[str]:
+    """All that makes the code of these stretches, as texts."""
+    return [f"{n} {type(task).__module__} {task!r}" for n, part in enumerate(found) if isinstance(part, list)
+            for task in part]
 
 
 @dataclass(frozen=True)
@@ -283,13 +303,12 @@ class NativeProgram:
         self._idle: deque[Frame] = deque(maxlen=ARENAS)
 
     def _compiled(self, found: Sequence[Stretch], machine: Machine) -> list[Native | Step]:
-        m, waits = Module(machine), dict[int, int]()
-        for n, part in enumerate(found):
-            if isinstance(part, list):
-                waits[n] = segment(m, f"segment{n}", part)
-        if not waits:
+        native = {n: part for n, part in enumerate(found) if isinstance(part, list)}
+        if not native:
             return [part for part in found if isinstance(part, Step)]
-        self._library = Library(compiled(m.text(), machine), [f"segment{n}" for n in waits], machine)
+        images = made(told(found), machine, lambda: segments(found, machine))
+        self._library = Library(images, [f"segment{n}" for n in native], machine)
+        waits = {n: sum(waits_after(tasks, i) for i in range(len(tasks))) for n, tasks in native.items()}
         return [part if isinstance(part, Step) else Native(self._library.address(f"segment{n}"), waits[n])
                 for n, part in enumerate(found)]
 
