@@ -106,17 +106,17 @@ def _integers(site: Site, x: Tensor, w: Tensor, matrix: Array, bias: Array | Non
         weights = weights.astype(np.float64)
     wide = exact == "wide" or (x.type.dtype.itemsize == 2 and bias is not None and bias.dtype == np.int64)
     make = _rounded if exact == "float64" else _wide if wide else _requantized
-    real, bound = _multiplier(site, x, w, matrix.shape[1], exact == "float64"), reach * span + np.abs(added)
+    real, bound = real_multipliers(x, w, site.out, matrix.shape[1], exact == "float64"), reach * span + np.abs(added)
     finish, buffer = make(site.out, real, added - shift * total, bound, act)
     return Products(weights, float(zero), finish, False, buffer)
 
 
-def _multiplier(site: Site, x: Tensor, w: Tensor, count: int, wide: bool) -> list[float]:
-    """Real multiplier of each channel.
+def real_multipliers(x: Tensor, w: Tensor, out: Tensor, count: int, wide: bool) -> list[float]:
+    """What products of x with w are multiplied by to be steps of the output's grid: one number a channel.
 
     Unless `wide`, the scales' product is a float32 where uint8 is multiplied by uint8, or int16 by int16.
     """
-    sx, so = grid(x)[0], float(grid(site.out)[0])
+    sx, so = grid(x)[0], float(grid(out)[0])
     narrow = x.type == Q8 and w.type == Q8 or w.type.dtype.itemsize == 2 and not isinstance(w.quant, ChannelQuant)
     if narrow and not wide:
         return [float(f32(sx * grid(w)[0])) / so] * count
