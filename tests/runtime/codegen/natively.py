@@ -63,6 +63,16 @@ class Net:
         return self.builder.finish()
 
 
+def net() -> Net:
+    """A small network."""
+    made, rng = Net(), np.random.default_rng(0)
+    x = made.input(rng.standard_normal((1, 12, 12, 8)))
+    y = made.op("CONV_2D", x, made.const(rng.standard_normal((16, 3, 3, 8))), made.const(np.zeros(16)),
+                *map(made.scalar, (1, 1, 1, 1, 1, 1, 1)), shape=(1, 12, 12, 16))
+    made.model = made.finish(made.op("TANH", y, shape=(1, 12, 12, 16)))
+    return made
+
+
 def both(model: Model, given: Sequence[Array], machine: Machine, threads: int) -> tuple[list[Array], list[Array], int]:
     """What NumPy gives, what native code gives, and how many operations were native."""
     tensors = [Tensor(F32, a.shape, None) for a in given]

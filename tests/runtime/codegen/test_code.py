@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 import pytest
-from natively import MACHINES, Net
+from natively import MACHINES, net
 
 from nnx_convert import CompiledModel, NnxError
 from nnx_convert.runtime.codegen import mathematics
@@ -75,16 +75,6 @@ def test_threads_meet_at_barriers_run_after_run() -> None:
     for _ in range(2000):
         pool().run(library.address("f"), cells.ctypes.data, 0, min(2, pool().threads), 6)
     assert cells[0] == 6000
-
-
-def net() -> Net:
-    """A small network."""
-    made, rng = Net(), np.random.default_rng(0)
-    x = made.input(rng.standard_normal((1, 12, 12, 8)))
-    y = made.op("CONV_2D", x, made.const(rng.standard_normal((16, 3, 3, 8))), made.const(np.zeros(16)),
-                *map(made.scalar, (1, 1, 1, 1, 1, 1, 1)), shape=(1, 12, 12, 16))
-    made.model = made.finish(made.op("TANH", y, shape=(1, 12, 12, 16)))
-    return made
 
 
 def test_several_threads_run_several_models() -> None:
