@@ -51,6 +51,9 @@ def TREES(site: Site, x: Tensor, feature: Tensor, split: Tensor, mode: Tensor, y
 
     def run(out: Array, x: Array, feature: Array, split: Array, mode: Array, yes: Array, no: Array, missing: Array,
             roots: Array, first: Array, target: Array, weight: Array) -> None:
+        asked = int(feature[mode != c.LEAF].max(initial=-1))
+        if asked >= x.shape[1]:
+            raise RunError(f"a node asks for the feature {asked} of rows of {x.shape[1]}")
         nodes = Nodes(feature, split.astype(x.dtype), mode, yes, no, missing != 0)
         for part in parts(len(x), roots.size):
             leaves = nodes.leaves(x[part], roots)

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from learners import TRANSFORMS, WAYS, answers, texts
+from learners import TRANSFORMS, WAYS, answers, made, texts
 from onnx import helper
 
-from nnx_convert.errors import FormatError
+import nnx_convert
+from nnx_convert.errors import FormatError, RunError
 
 F = np.float32
 WORDS = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
@@ -284,6 +285,16 @@ def test_a_shared_branch_and_a_long_one_are_no_circle() -> None:
             "target_treeids": [0], "target_nodeids": [0], "target_ids": [0], "target_weights": [2.5]}
     turned = {n: v[::-1] if n.startswith("nodes") else v for n, v in long.items()}
     assert answers("TreeEnsembleRegressor", np.zeros((1, 1), F), **turned)[0].tolist() == [[2.5]]
+
+
+def test_rows_of_a_run_that_are_too_short_fail() -> None:
+    trees, x = forest(1, 1)
+    model = made("TreeEnsembleRegressor", [x], **named(trees, "target"))
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "c"
+    ready = nnx_convert.compile(model.SerializeToString())
+    near(ready.run([x])[0], folded(trees, x, 1, "SUM"))
+    with pytest.raises(RunError, match="feature 2 of rows of 2"):
+        ready.run([x[:, :2]])
 
 
 def test_labels_are_texts() -> None:
