@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from nnx_convert import Model, ModelBuilder, OperandCode
+from nnx_convert.ops.host import host_twin
 from nnx_convert.runtime.bind import Options, bind
 from nnx_convert.runtime.codegen.machine import AVX2, BASELINE, Machine, host
 from nnx_convert.runtime.codegen.program import NativeProgram
 from nnx_convert.runtime.codegen.tasks import taken
 from nnx_convert.runtime.runner import Compiled, call
 from nnx_convert.schema import OPS
-from nnx_convert.types import F32, Tensor
+from nnx_convert.types import Tensor
 
 Array = np.ndarray[Any, Any]
 #: This machine, and what it is with fewer features.
@@ -29,11 +30,11 @@ class Net:
         self.given: list[Array] = []
         self.model: Model
 
-    def input(self, value: Array) -> int:
+    def input(self, value: Array, kind: OperandCode = OperandCode.TENSOR_FLOAT32) -> int:
         """A model input of this value."""
-        index = self.builder.add_operand(OperandCode.TENSOR_FLOAT32, value.shape)
+        index = self.builder.add_operand(kind, value.shape)
         self.inputs.append(index)
-        self.given.append(value.astype(np.float32))
+        self.given.append(value.astype(kind.dtype))
         return index
 
     def const(self, value: Any, kind: OperandCode = OperandCode.TENSOR_FLOAT32) -> int:
@@ -51,11 +52,16 @@ class Net:
         self.builder.set_operand_value(index, value)
         return index
 
-    def op(self, name: str, *operands: int, shape: Sequence[int]) -> int:
+    def op(self, name: str, *operands: int, shape: Sequence[int], kind: OperandCode = OperandCode.TENSOR_FLOAT32
+           ) -> int:
         """An operation with one output of a shape."""
-        out = self.builder.add_operand(OperandCode.TENSOR_FLOAT32, tuple(shape))
-        self.builder.add_operation(OPS[name].code, list(operands), [out])
-        return out
+        return self.ops(name, *operands, outs=[(tuple(shape), kind)])[0]
+
+    def ops(self, name: str, *operands: int, outs: Sequence[tuple[tuple[int, ...], OperandCode]]) -> list[int]:
+        """An operation with outputs of these shapes and kinds."""
+        made = [self.builder.add_operand(kind, shape) for shape, kind in outs]
+        self.builder.add_operation(code_of(name), list(operands), made)
+        return made
 
     def finish(self, *outputs: int) -> Model:
         """The model."""
@@ -73,9 +79,17 @@ def net() -> Net:
     return made
 
 
+def code_of(name: str) -> int:
+    """The code of an operation, the host's twins included."""
+    found = OPS[name] if name in OPS else host_twin(OPS[name.removeprefix("host.")])
+    assert found.code is not None
+    return found.code
+
+
 def both(model: Model, given: Sequence[Array], machine: Machine, threads: int) -> tuple[list[Array], list[Array], int]:
     """What NumPy gives, what native code gives, and how many operations were native."""
-    tensors = [Tensor(F32, a.shape, None) for a in given]
+    operands = [model.operands[i] for i in model.inputs]
+    tensors = [Tensor(o.type, a.shape, o.quant) for o, a in zip(operands, given, strict=True)]
     plain = Compiled(bind(model, tensors, Options(1, call)))
     program = bind(model, tensors, Options(1, call, elsewhere=lambda b: taken(b, machine)))
     native = NativeProgram(program, machine, threads)

@@ -1,0 +1,167 @@
+"""Products of matrices that a run computes, both: panels of the second one are packed by who multiplies by them."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...ops import conv, host
+from ...types import Shape
+from ..bind import Bound
+from .dense import ITEM, Micro, as_image, followed
+from .elements import Part, chained, start
+from .folds import floats
+from .ir import SHARED, Function, Module, vector
+from .machine import Machine
+from .places import Border, Place
+from .tasks import SCRATCH, Family, Group, Task, Workshop, native
+from .tiles import Tile, best
+from .turns import turned
+
+#: Parts that a product has at least, where its rows are enough: threads share them.
+PARTS = 4
+
+
+@dataclass(frozen=True)
+class Product:
+    """x [..., rows, depth] by y [..., depth, columns]; strides of 0 repeat leading axes.
+
+    One of an operand's last two strides is an element's size: an operand that is turned has the other order.
+    `zeros` is where as many zeros as a panel has columns are in the weights; `pieces` cut the rows' tiles.
+    """
+
+    x: Place
+    y: Place
+    out: Place
+    room: Place
+    zeros: int
+    tile: Tile
+    pieces: int
+    chain: tuple[Part, ...] = ()
+    extras: tuple[Place, ...] = ()
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("product", self), lambda name: self._build(m, name))
+
+    def _build(self, m: Module, name: str) -> None:
+        f = Function(m, name, SHARED)
+        panels = -(-self.out.shape[-1] // (m.machine.lanes * self.tile.vectors))
+        each = panels * self.pieces
+        first, last = f.share(math.prod(self.out.shape[:-2]) * each)
+
+        def item(i: str, _: list[str]) -> None:
+            batch, rest = f.div(i, each), f.rem(i, each)
+            panel, piece = f.div(rest, self.pieces), f.rem(rest, self.pieces)
+            if panels == 1:
+                self._panel(f, batch, panel, piece, panels - 1)
+            else:
+                f.when(f.let(f"icmp eq i64 {panel}, {panels - 1}"),
+                       lambda: self._panel(f, batch, panel, piece, panels - 1),
+                       lambda: self._panel(f, batch, panel, piece, 0))
+        f.loop(first, last, 1, [], item)
+        f.finish()
+
+    def _matrix(self, f: Function, p: Place, batch: str) -> str:
+        """Where a matrix of a number begins."""
+        return start(f, p, p.strides[:-2], batch, self.out.shape[:-2])
+
+    def _panel(self, f: Function, batch: str, panel: str, piece: str, number: int) -> None:
+        """A piece of the rows by one panel, which is the last one or one of the first by its `number`."""
+        lanes, columns = f.machine.lanes, self.out.shape[-1]
+        wide = lanes * self.tile.vectors
+        count = min(wide, columns - number * wide)
+        room = f.at(self.room.base, f.add(self.room.offset, f.mul("%thread", self.room.strides[0])))
+        self._pack(f, f.at(self._matrix(f, self.y, batch), f.mul(panel, wide * self.y.strides[-1])), room, count)
+        x, step = self._rows(f, batch, room)
+        places = (self.out, *self.extras)
+        bases = [f.at(self._matrix(f, p, batch), f.mul(panel, wide * p.strides[-1])) for p in places]
+        low, high = (f.div(f.mul(f.add(piece, more), self.tile.parts), self.pieces) for more in (0, 1))
+
+        def part(i: str, _: list[str]) -> None:
+            row = f.add(f.mul(i, self.tile.pixels), f.least(i, self.tile.longer))
+            at = [f.at(b, f.mul(row, p.strides[-2])) for b, p in zip(bases, places, strict=True)]
+            given = ", ".join(f"ptr {p}" for p in (f.at(x, f.mul(row, step)), room, at[0],
+                                                   f.at("%weights", self.zeros), *at[1:]))
+
+            def call(pixels: int) -> None:
+                f.do(f"call void @{self._micro(f, pixels, count, step).emit(f.module)}({given})")
+            sizes = [size for size, _ in self.tile.sizes]
+            if len(sizes) == 1:
+                call(sizes[0])
+            else:
+                f.when(f.let(f"icmp slt i64 {i}, {self.tile.longer}"), lambda: call(sizes[0]), lambda: call(sizes[1]))
+        f.loop(low, high, 1, [], part)
+
+    def _micro(self, f: Function, pixels: int, count: int, step: int) -> Micro:
+        vectors = -(-count // f.machine.lanes)
+        return Micro(tuple(i * step for i in range(pixels)), tuple(i * self.out.strides[-2] for i in range(pixels)),
+                     vectors, 1, 0, ((0, self.x.shape[-1]),), count % f.machine.lanes, 0, self.chain,
+                     tuple((e.strides[-2], e.strides[-1]) for e in self.extras))
+
+    def _pack(self, f: Function, y: str, room: str, count: int) -> None:
+        """A panel of so many columns into the room: its rows one after the other, in whole vectors."""
+        lanes, depth = f.machine.lanes, self.y.shape[-2]
+        size = -(-count // lanes) * lanes * ITEM
+        if self.y.strides[-1] != ITEM:
+            f.do(f"call void @{turned(f.module, count, depth, self.y.strides[-1], size)}(ptr {y}, ptr {room})")
+            return
+
+        def row(k: str, _: list[str]) -> None:
+            source, to = f.at(y, f.mul(k, self.y.strides[-2])), f.at(room, f.mul(k, size))
+            for at in range(0, count, lanes):
+                value = f.load_first(min(lanes, count - at), lanes, "float", source, at * ITEM)
+                f.store(vector(lanes), value, to, at * ITEM)
+        f.loop(0, depth, 1, [], row)
+
+    def _rows(self, f: Function, batch: str, room: str) -> tuple[str, int]:
+        """Where x's rows are, and the bytes from one to the next; behind the panel where they had to be turned."""
+        rows, depth = self.x.shape[-2:]
+        x = self._matrix(f, self.x, batch)
+        if self.x.strides[-1] == ITEM:
+            return x, self.x.strides[-2]
+        to = f.at(room, depth * f.machine.lanes * self.tile.vectors * ITEM)
+        f.do(f"call void @{turned(f.module, depth, rows, self.x.strides[-1], depth * ITEM)}(ptr {x}, ptr {to})")
+        return to, depth * ITEM
+
+
+def _tile(b: Bound, machine: Machine) -> Tile:
+    rows, columns = b.outs[0].shape[-2:]
+    depth = b.args["x"].shape[-2 if b.args["adj_x"] else -1]
+    return best(columns, depth, 1, 1, rows, machine.lanes, machine.registers)
+
+
+def _room(group: Group, machine: Machine) -> int:
+    """A panel, and x where that is turned."""
+    b = group.head
+    depth: int = b.args["x"].shape[-2 if b.args["adj_x"] else -1]
+    own = b.outs[0].shape[-2] * depth if b.args["adj_x"] else 0
+    return (depth * machine.lanes * _tile(b, machine).vectors + own) * ITEM
+
+
+def _takes(b: Bound, _: Machine) -> bool:
+    return floats(b)
+
+
+def _operand(p: Place, lead: Shape, turn: bool) -> Place:
+    """An operand with the leading axes of the result, its last two in the order in which they count."""
+    more = len(lead) - len(p.shape[:-2])
+    strides = (0,) * more + tuple(0 if n == 1 else s for n, s in zip(p.shape[:-2], p.strides[:-2], strict=True))
+    order = (-1, -2) if turn else (-2, -1)
+    return replace(p, shape=(*lead, *(p.shape[a] for a in order)), strides=(*strides, *(p.strides[a] for a in order)),
+                   border=Border())
+
+
+def _make(w: Workshop, group: Group) -> Task:
+    b, out, lanes = group.head, w.place(group.outputs[0]), w.machine.lanes
+    lead, tile = out.shape[:-2], _tile(group.head, w.machine)
+    x, y = (_operand(w.place(b.slots[n]), lead, bool(b.args[f"adj_{n}"])) for n in ("x", "y"))
+    chain, slots = chained(group.tail, b.outputs[0])
+    panels = math.prod(lead) * -(-out.shape[-1] // (lanes * tile.vectors))
+    return Product(x, y, out, w.place(SCRATCH), w.pack(np.zeros(tile.vectors * lanes, np.float32)), tile,
+                   max(1, min(tile.parts, -(-PARTS // panels))), chain,
+                   tuple(as_image(w.place(s), out.shape) for s in slots))
+
+
+native(Family(_takes, _make, scratch=_room, fuses=followed), conv.BATCH_MATMUL, host.MATMUL)
