@@ -32,6 +32,11 @@ def test_runs_and_says_what_is_absent(name: str) -> None:
         assert ("ai-edge-litert is not installed" in done.stdout) == (find_spec("ai_edge_litert") is None)
 
 
+def test_the_latency_of_native_code() -> None:
+    done = run("latency", "digits_cnn", "--runs", "2", "--threads", "1", "--backend", "native")
+    assert done.returncode in (0, 1) and "digits_cnn" in done.stdout, done.stderr
+
+
 @pytest.mark.parametrize("name", ["latency", "memory"])
 def test_a_name_that_is_none_is_a_usage_error(name: str) -> None:
     done = run(name, "no_such_model")

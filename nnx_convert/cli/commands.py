@@ -20,6 +20,15 @@ Work = Callable[[], ExitCode | None]
 LEVELS = ("27", "28", "29", "30", "31", "fl6", "fl7", "fl8")
 #: What a shell calls the end by Ctrl-C.
 INTERRUPTED = 130
+#: What `bench` can time beside this package.
+ENGINES = ("litert", "onnxruntime")
+EXAMPLES = """\b
+Examples:
+  nnx-convert bench model.tflite --vs litert
+  nnx-convert bench model.onnx --backend native --backend numpy --threads 1
+  nnx-convert bench model.onnx --vs onnxruntime --shape x=1,3,224,224 --report json
+
+"""
 EXITS = "\b\nExit codes:\n" + "\n".join(f"  {int(c)}  {c.meaning}" for c in ExitCode)
 
 
@@ -38,6 +47,7 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([("convert MODEL", "what `nnx-convert MODEL` does"),
                                 ("run FILE", "run a .tflite, .onnx or .nnx file"),
+                                ("bench FILE", "time it, beside LiteRT and ONNX Runtime"),
                                 ("ops [NAME]", "what the op table says of an operation, or all of them")])
 
 
@@ -62,6 +72,14 @@ def named_files(ctx: click.Context, param: click.Parameter, values: Sequence[str
             raise click.BadParameter(f"{value!r} is not NAME=x.npy", ctx, param)
         found[name] = path
     return found
+
+
+def engines(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """litert,onnxruntime as names, each once."""
+    names = tuple(dict.fromkeys(filter(None, (value or "").split(","))))
+    if unknown := [n for n in names if n not in ENGINES]:
+        raise click.BadParameter(f"there is no engine {', '.join(unknown)}: {', '.join(ENGINES)}", ctx, param)
+    return names
 
 
 def shared(command: Function) -> Function:
@@ -124,7 +142,7 @@ def convert(**options: Any) -> Work:
               help="Compare the outputs, by their names or as ref_out0 or out0; ends with 1 where they differ.")
 @click.option("--atol", type=click.FloatRange(0), help="How far a number may be off. [floats 1e-4, integers 0]")
 @click.option("--rtol", type=click.FloatRange(0), help="The same, in parts of the expected number.")
-@click.option("--backend", type=click.Choice(("auto", "numpy")), default="auto", show_default=True,
+@click.option("--backend", type=click.Choice(("auto", "numpy", "native")), default="auto", show_default=True,
               help="What computes it.")
 @click.option("--threads", type=click.IntRange(1), metavar="N",
               help="Threads of matrix products. [all cores where one is large, else one]")
@@ -136,6 +154,25 @@ def run(**options: Any) -> Work:
     """Run a .tflite, .onnx or .nnx FILE on this machine."""
     from .running import run_file
     return partial(run_file, **options)
+
+
+@commands.command(epilog=EXAMPLES + EXITS)
+@click.argument("file")
+@click.option("--backend", "backends", multiple=True, type=click.Choice(("auto", "numpy", "native")),
+              help="What computes it; repeatable, the first is the one that others are compared with. [auto]")
+@click.option("--vs", "peers", callback=engines, metavar="litert,onnxruntime",
+              help="Engines to run in turn with it; LiteRT reads .tflite files, ONNX Runtime .onnx files.")
+@click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads of every engine. [all cores]")
+@click.option("--runs", type=click.IntRange(1), default=30, show_default=True, metavar="N",
+              help="Runs that are timed, after a few that are not.")
+@click.option("--inputs", "archive", metavar="ALL.npz", help="Inputs by their names, or as in0, in1 and so on.")
+@click.option("--random", "seed", type=click.IntRange(0), default=0, show_default=True, metavar="SEED",
+              help="Draw the inputs that are not given, as `run` does.")
+@shared
+def bench(**options: Any) -> Work:
+    """Time runs of a .tflite, .onnx or .nnx FILE: median and least, copies of inputs and outputs included."""
+    from .timing import bench_file
+    return partial(bench_file, **options)
 
 
 @commands.command(epilog=EXITS)

@@ -1,0 +1,154 @@
+"""`nnx-convert bench FILE`: how long a run takes, beside other engines in the same process."""
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from .. import __version__
+from ..convert import compile, kind, read
+from ..emit.report import LABEL, headed
+from ..errors import NnxError
+from ..runtime.blas import cores
+from ..types import Shape
+from .arrays import Given, gathered
+from .peers import PEERS, Run, unheard
+from .running import described, shape_fields
+from .screen import Progress, show, show_json
+
+#: Runs of each engine before any is timed: caches are filled, threads awake.
+WARM_UP = 3
+
+
+@dataclass(frozen=True)
+class Timed:
+    """An engine: seconds from the file to its first output, the median and the least of its runs.
+
+    `ratio` and `ratio_of_least` are what the first engine takes in parts of this one. `problem` says why it was not
+    timed; then all numbers are None.
+    """
+
+    engine: str
+    version: str
+    ready: float | None = None
+    median: float | None = None
+    least: float | None = None
+    ratio: float | None = None
+    ratio_of_least: float | None = None
+    problem: str = ""
+
+
+@dataclass
+class Contender:
+    """An engine in the making: its run and how long that took to get, or what is wrong."""
+
+    engine: str
+    version: str
+    run: Run | None = None
+    ready: float | None = None
+    problem: str = ""
+
+
+def bench_file(file: str, backends: Sequence[str], peers: Sequence[str], threads: int | None, runs: int,
+               archive: str | None, seed: int, shapes: Mapping[str, Shape], report: str) -> None:
+    """Do it; raises `NnxError` where this package's own engine cannot run the file."""
+    count = threads or cores()
+    with Progress() as progress:
+        progress("compiling")
+        inputs: tuple[Given, ...] = ()
+        found = []
+        for backend in backends or ("auto",):
+            own, inputs = ours(file, backend, count, archive, seed, shapes)
+            found.append(own)
+        arrays = [g.array for g in inputs]
+        found += [theirs(file, name, count, arrays) for name in peers]
+        progress("running")
+        timed = compared([c.run for c in found if c.run], runs)
+    rows = list(joined(found, timed))
+    if report == "json":
+        show_json({"source": Path(file).name, "threads": count, "runs": runs,
+                   "inputs": [{"name": g.name, "from": g.origin, **shape_fields(g.array)} for g in inputs],
+                   "engines": [asdict(r) for r in rows]})
+    else:
+        show(lines(Path(file).name, count, runs, inputs, rows), LABEL)
+
+
+def ours(file: str, backend: str, threads: int, archive: str | None, seed: int, shapes: Mapping[str, Shape]
+         ) -> tuple[Contender, tuple[Given, ...]]:
+    """This package with a backend, run once, and the inputs it is given; raises `NnxError`."""
+    begun = time.perf_counter()
+    model = compile(file, threads=threads, shapes=shapes or None, backend=backend)
+    took = time.perf_counter() - begun
+    inputs = gathered(model.inputs, shapes, {}, archive, seed)
+    given = {g.name: g.array for g in inputs}
+
+    def run() -> Any:
+        return model.run(given)
+    begun = time.perf_counter()
+    try:
+        run()
+    except NnxError as error:
+        raise error.at(Path(file).name) from error
+    return Contender(backend, __version__, run, took + time.perf_counter() - begun), inputs
+
+
+def theirs(file: str, name: str, threads: int, inputs: Sequence[Any]) -> Contender:
+    """Another engine, run once; one that is not there or fails says why."""
+    peer, form = PEERS[name], kind(read(file)[0])
+    if not peer.there:
+        return Contender(name, "", problem="is not installed: pip install 'nnx-convert[bench]'")
+    if form != peer.format:
+        return Contender(name, peer.version, problem=f"reads no .{form} file")
+    begun = time.perf_counter()
+    try:
+        with unheard():
+            run = peer.open(file, threads, inputs)
+            run()
+    except Exception as error:                    # whatever another engine raises is its answer
+        said = f"{type(error).__name__}: {error}".strip()
+        return Contender(name, peer.version, problem=f"fails: {said.splitlines()[0][:200]}")
+    return Contender(name, peer.version, run, time.perf_counter() - begun)
+
+
+def compared(engines: Sequence[Run], runs: int) -> list[list[float]]:
+    """Seconds of each engine's runs, taken in turn, so that all meet the same machine."""
+    times: list[list[float]] = [[] for _ in engines]
+    for n in range(WARM_UP + runs):
+        for engine, taken in zip(engines, times, strict=True):
+            start = time.perf_counter()
+            engine()
+            if n >= WARM_UP:
+                taken.append(time.perf_counter() - start)
+    return times
+
+
+def joined(found: Sequence[Contender], times: Sequence[Sequence[float]]) -> Iterator[Timed]:
+    """The engines with their times; those of the first are what the others are measured by."""
+    rest = iter(times)
+    for c in found:
+        if c.run is None:
+            yield Timed(c.engine, c.version, problem=c.problem)
+            continue
+        own = next(rest)
+        middle, least = median(own), min(own)
+        yield Timed(c.engine, c.version, c.ready, middle, least, median(times[0]) / middle, min(times[0]) / least)
+
+
+def lines(name: str, threads: int, runs: int, inputs: Sequence[Given], rows: Sequence[Timed]
+          ) -> Iterator[tuple[str, str]]:
+    """The screen."""
+    yield from headed(name, f"{runs} runs in turn, {threads} thread{'s' * (threads > 1)}")
+    for g in inputs:
+        yield "  in", f"{g.name}   {described(g.array)}   from {g.origin}"
+    width = max(len(r.engine) for r in rows)
+    for n, r in enumerate(rows):
+        label = "median" if not n else ""
+        if r.median is None or r.least is None:
+            yield label, f"{r.engine:<{width}}   {r.problem}"
+            continue
+        beside = f"   {rows[0].engine} takes {r.ratio:.2f} of it, {r.ratio_of_least:.2f} at the least" if n else ""
+        yield label, (f"{r.engine:<{width}}   {1e3 * r.median:.3f} ms   least {1e3 * r.least:.3f}   "
+                      f"ready in {r.ready:.2f} s{beside}")
