@@ -24,6 +24,22 @@ class FillBorder:
 
 
 @dataclass(frozen=True)
+class FillBorders:
+    """The borders of images that come from outside, where nothing else fills them."""
+
+    images: tuple[Place, ...]
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        def build(name: str) -> None:
+            f = Function(m, name, SHARED)
+            for image in self.images:
+                filled(f, image)
+            f.finish()
+        return m.once(("borders", self), build)
+
+
+@dataclass(frozen=True)
 class Copy:
     """An array copied elsewhere, row by row of neighbouring elements."""
 

@@ -14,7 +14,7 @@ from ..memory import affordable
 from ..plan import ALIGN, _Block, _place
 from .ir import Function, Module
 from .machine import Machine
-from .moves import Copy, FillBorder
+from .moves import Copy, FillBorder, FillBorders
 from .objects import Library, made
 from .places import SLACK, Border, Place, room
 from .pool import RUN, barrier, pool
@@ -206,6 +206,8 @@ Stretch = list[Task] | Step
 def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]:
     """The units as tasks, neighbours together."""
     found: list[Stretch] = []
+    given = {layout.places[i] for i in planner.program.inputs if i in layout.places}
+    images = tuple(p for p in sorted(given, key=lambda p: p.offset) if p.border)
     for n, unit in enumerate(layout.units):
         if isinstance(unit, Step):
             if unit.view is None:
@@ -215,6 +217,8 @@ def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]
             found.append([])
         tasks = found[-1]
         assert isinstance(tasks, list)
+        if images and not any(isinstance(part, list) and part for part in found):
+            tasks.append(FillBorders(images))
         tasks += [FillBorder(shop.place(s)) for s in _writes(unit) if shop.place(s).border]
         if isinstance(unit, tuple):
             tasks.append(Copy(shop.place(unit[0]), shop.place(unit[1])))
