@@ -71,6 +71,8 @@ def network(g: Rewriter, node: Node) -> Result:
         return None
     g.why = "" if node.args["w"].type == F32 else FLOAT
     x, w, r, b, h, act = (real(g, node.args[n]) for n in ("x", "w", "r", "b", "h", "act"))
+    if 0 in (*x.shape, *w.shape, *h.shape):
+        return Refusal("NNAPI multiplies no matrices of nothing")
     if act == TANH:
         return over_steps(g, node, (h,), lambda v, held: _tanh(g, v, w, r, b, held[0]), node.args["backward"])
     if act > TANH:

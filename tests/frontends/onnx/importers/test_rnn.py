@@ -154,3 +154,18 @@ def test_what_does_not_fit_is_refused(given: Node, said: str) -> None:
     with pytest.raises(NnxError) as found:
         nnx_convert.convert(built(given, "fixed")[0].SerializeToString())
     assert said in str(found.value)
+
+
+@pytest.mark.parametrize(("op", "direction"), list(product(OPS, ("forward", "bidirectional"))))
+def test_what_is_empty_runs_or_is_refused(op: str, direction: str) -> None:
+    ways = 1 + (direction == "bidirectional")
+    for units, width, time, batch in product((0, 2), (0, 3), (0, 2), (0, 1)):
+        x, w, r = (np.ones(s, np.float32) for s in (
+            (time, batch, width), (ways, GATES[op] * units, width), (ways, GATES[op] * units, units)))
+        given = n(op, x, w, r, outputs=2, direction=direction, want=[x, x])
+        made, fed = built(given, "fixed")
+        try:
+            whole, last = nnx_convert.compile(made.SerializeToString()).run(list(fed.values()))
+        except NnxError:
+            continue
+        assert (whole.shape, last.shape) == ((time, ways, batch, units), (ways, batch, units))
