@@ -157,6 +157,10 @@ class Function:
         if count == lanes:
             self.store(kind, value, pointer, offset, width(element) // 8)
             return
+        if count == 1:                           # LLVM 22 stores a lone lane as wide as it was before it was cut
+            first = self.let(f"extractelement {kind} {value}, i64 0")
+            self.store(element, first, pointer, offset, width(element) // 8)
+            return
         intrinsic = f"@llvm.masked.store.v{lanes}{suffix(element)}.p0"
         self.module.declare(f"declare void {intrinsic}({kind}, ptr, i32, <{lanes} x i1>)")
         self.do(f"call void {intrinsic}({kind} {value}, ptr {self.at(pointer, offset)}, i32 {width(element) // 8}, "
