@@ -20,7 +20,7 @@ PREVIEW, TRAINING = "ai.onnx.preview", "ai.onnx.preview.training"
 FAMILIES = ("elementwise", "activation", "conv", "shape", "cut", "matmul", "pool", "reduce", "gather", "norm",
             "resize", "cast", "quant", "quant_microsoft", "control", "attention", "rnn", "sequence",
             "microsoft", "vision", "signal", "loss", "random", "text", "ml_linear", "ml_svm", "ml_trees", "training",
-            "einsum", "fused", "fused_images", "transformer")
+            "gradient", "einsum", "fused", "fused_images", "transformer")
 #: The version up to which an importer is meant that says nothing.
 ALWAYS = 1 << 30
 

@@ -9,7 +9,7 @@ from one_node import element
 from onnx import ModelProto, helper
 
 import nnx_convert
-from nnx_convert.errors import FormatError, Unsupported
+from nnx_convert.errors import FormatError
 
 DOMAIN = "ai.onnx.preview.training"
 Array = np.ndarray[Any, Any]
@@ -100,8 +100,3 @@ def test_what_is_no_step_is_refused(op: str, tensors: list[Array], attributes: d
     model = made(op, [RATE, COUNT, *tensors], 2, **attributes)
     with pytest.raises(FormatError, match=why):
         nnx_convert.compile(model.SerializeToString())
-
-
-def test_a_gradient_is_refused_by_name() -> None:
-    with pytest.raises(Unsupported, match="Gradient has no counterpart"):
-        nnx_convert.compile(made("Gradient", [X], 1, xs=["x0"], y="y").SerializeToString())
