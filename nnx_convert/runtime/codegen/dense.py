@@ -63,24 +63,56 @@ class Micro:
             return [f.at(a, self.row), b, *sums]
         carried = [("ptr", "%A"), ("ptr", "%B"), *((kind, s) for s in start)]
         sums = f.loop(0, self.taps, 1, carried, tap)[2:] if self.taps > 1 else tap("0", ["%A", "%B", *start])[2:]
-        for i in range(len(self.a)):
-            for j in range(self.vectors):
-                value = f.clamp(kind, sums[i * self.vectors + j], *BOUNDS[self.act])
-                count = self.tail if self.tail and j == self.vectors - 1 else m.machine.lanes
-                value = self._followed(f, value, i, j, count)
-                f.store_first(count, m.machine.lanes, "float", value, "%C", self.c[i] + j * size)
+        sums = [f.clamp(kind, value, *BOUNDS[self.act]) for value in sums]
+        if len(sums) > 1 and any(part.long for part in self.chain):
+            self._stored_first(f, sums)
+        else:
+            self._stored(f, sums)
         f.finish()
 
-    def _followed(self, f: Function, value: str, i: int, j: int, count: int) -> str:
-        """What the chain makes of the sums of a pixel and a vector of channels."""
+    def _stored(self, f: Function, sums: list[str]) -> None:
+        """What the chain makes of all sums, stored."""
+        for i, offset in enumerate(self.c):
+            pointers = [f.at(f"%E{n}", i * pixel) for n, (pixel, _) in enumerate(self.extras)]
+            for j in range(self.vectors):
+                value = self._followed(f, sums[i * self.vectors + j], pointers, j)
+                self._store(f, value, f.at("%C", offset), j)
+
+    def _stored_first(self, f: Function, sums: list[str]) -> None:
+        """The same where the chain is long: a loop over pixels, as its code for each would be many times the rest."""
+        for n, value in enumerate(sums):
+            i, j = divmod(n, self.vectors)
+            self._store(f, value, f.at("%C", self.c[i]), j)
+        step = self.c[1] - self.c[0] if len(self.c) > 1 else 0
+        steps = (step, *(pixel for pixel, _ in self.extras))
+
+        def pixel(_: str, now: list[str]) -> list[str]:
+            size = f.machine.lanes * ITEM
+            for j in range(self.vectors):
+                value = f.load_first(self._count(f, j), f.machine.lanes, "float", now[0], j * size)
+                self._store(f, self._followed(f, value, now[1:], j), now[0], j)
+            return [f.at(p, by) for p, by in zip(now, steps, strict=True)]
+        f.loop(0, len(self.c), 1, [("ptr", "%C"), *(("ptr", f"%E{n}") for n in range(len(self.extras)))], pixel)
+
+    def _count(self, f: Function, j: int) -> int:
+        """The lanes of a vector of channels that are stored."""
+        return self.tail if self.tail and j == self.vectors - 1 else f.machine.lanes
+
+    def _store(self, f: Function, value: str, pointer: str, j: int) -> None:
+        """A vector of a pixel's channels."""
+        lanes = f.machine.lanes
+        f.store_first(self._count(f, j), lanes, "float", value, pointer, j * lanes * ITEM)
+
+    def _followed(self, f: Function, value: str, extras: Sequence[str], j: int) -> str:
+        """What the chain makes of a vector of channels of a pixel, at which `extras` point."""
         lanes = f.machine.lanes
         kind, inputs = vector(lanes), [value]
         if not self.chain:
             return value
-        for n, (pixel, channel) in enumerate(self.extras):
-            at = i * pixel + j * lanes * channel
-            inputs.append(f.load_first(count, lanes, "float", f"%E{n}", at) if channel else
-                          f.splat(kind, f.load("float", f"%E{n}", at)))
+        for pointer, (_, channel) in zip(extras, self.extras, strict=True):
+            at = j * lanes * channel
+            inputs.append(f.load_first(self._count(f, j), lanes, "float", pointer, at) if channel else
+                          f.splat(kind, f.load("float", pointer, at)))
         made: list[str] = []
         for part in self.chain:
             made.append(part.emit(f, kind, inputs, made))

@@ -83,6 +83,11 @@ class Part:
     reads: tuple[int, ...]
     act: int = 0
 
+    @property
+    def long(self) -> bool:
+        """Whether it is dozens of instructions."""
+        return CODE[self.op][0].__module__ == mathematics.__name__
+
     def emit(self, f: Function, type: str, inputs: Sequence[str], made: Sequence[str]) -> str:
         """Write it on values of a type."""
         code, _ = CODE[self.op]

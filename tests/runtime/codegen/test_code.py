@@ -8,11 +8,12 @@ import threading
 
 import numpy as np
 import pytest
-from natively import MACHINES, net
+from natively import MACHINES, Net, apart, both, net
 
 from nnx_convert import CompiledModel, NnxError
 from nnx_convert.runtime.codegen import mathematics
 from nnx_convert.runtime.codegen.dense import Micro
+from nnx_convert.runtime.codegen.elements import Part
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module, vector
 from nnx_convert.runtime.codegen.machine import host
 from nnx_convert.runtime.codegen.objects import Library, assembly, compiled
@@ -57,6 +58,27 @@ def test_no_micro_kernel_spills(machine: str) -> None:
         f.finish()
         text, spilt = assembly(m.text(), at), r"[xyz]mm\d+, *-?\d*\(%rsp|\(%rsp\), *%[xyz]mm"
         assert "fmadd" in text and not re.findall(spilt, text), (vectors, pixels)
+
+
+def test_a_long_chain_is_written_once_for_all_pixels() -> None:
+    m = Module(host())
+    swish = (Part("LOGISTIC", (0,)), Part("MUL", (0, -1)))
+    Micro(tuple(range(0, 384, 64)), tuple(range(0, 576, 96)), 4, 1, 0, ((0, 16),), 0, 0, swish).emit(m)
+    assert m.text().count("fdiv") == 4
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("channels", [3, 16, 37])
+@pytest.mark.parametrize("width", [1, 7, 23])
+def test_a_long_chain_behind_a_product(machine: str, channels: int, width: int) -> None:
+    made, rng = Net(), np.random.default_rng(width)
+    x, shape = made.input(rng.standard_normal((width, 5))), (width, channels)
+    y = made.op("FULLY_CONNECTED", x, made.const(rng.standard_normal((channels, 5))), made.const(np.ones(channels)),
+                made.scalar(0), shape=shape)
+    y = made.op("MUL", y, made.op("LOGISTIC", y, shape=shape), made.scalar(0), shape=shape)
+    y = made.op("ADD", y, made.input(rng.standard_normal(shape)), made.scalar(0), shape=shape)
+    got, want, count = both(made.finish(y), made.given, MACHINES[machine], 2)
+    assert count == 4 and apart(want, got) < 1e-5
 
 
 def test_threads_meet_at_barriers_run_after_run() -> None:
