@@ -243,12 +243,14 @@ class Dense:
 
 def packed(w: Array, vectors: int, lanes: int) -> Array:
     """Weights [depth, channels] by panels of `vectors` times `lanes` channels, the last one narrower, zeros behind."""
-    depth, channels = w.shape
-    whole = -(-channels // lanes) * lanes
-    wide = np.zeros((depth, whole), np.float32)
-    wide[:, :channels] = w
-    step = vectors * lanes
-    return np.concatenate([wide[:, at:at + step].reshape(-1) for at in range(0, whole, step)])
+    (depth, channels), step = w.shape, vectors * lanes
+    whole, wide = channels // step, -(-channels // lanes) * lanes
+    inner = whole * step
+    found = np.zeros(depth * wide, np.float32)
+    panels, last = found[:depth * inner], found[depth * inner:]
+    panels.reshape(whole, depth, step)[...] = w[:, :inner].reshape(depth, whole, step).transpose(1, 0, 2)
+    last.reshape(depth, wide - inner)[:, :channels - inner] = w[:, inner:]
+    return found
 
 
 def padded(values: Array, lanes: int) -> Array:
