@@ -1,10 +1,12 @@
 """ONNX's Resize along one axis: where each output cell lies on the input, which cells count and how much.
 
-Source: the operator's text and its reference in `onnx.reference.ops.op_resize`, in float64.
+Source: the operator's text and its reference in `onnx.reference.ops.op_resize`, in float64. Where a cell is picked,
+places are float32 as in ONNX Runtime: a factor of 1.1 is 1.10000002 in the file, and the 11th cell is not the 10th.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -29,24 +31,24 @@ class Axis:
         """Whether nothing changes."""
         return self.size == self.out and bool(np.isclose(self.factor, 1)) and bool(np.allclose(self.roi, (0, 1)))
 
-    def places(self, grid: int) -> Array:
-        """Where output cells lie, in cells of the input."""
-        y, length = np.arange(self.out, dtype=np.float64), self.factor * self.size
+    def places(self, grid: int, real: type[np.floating[Any]] = np.float64) -> Array:
+        """Where output cells lie, in cells of the input; `real` is what half-pixel and asymmetric grids count in."""
+        y, length, factor = np.arange(self.out, dtype=real), self.factor * self.size, real(self.factor)
         if grid == ALIGNED:
-            return np.zeros(self.out) if length == 1 else y * (self.size - 1) / (length - 1)
+            return np.zeros(self.out) if length == 1 else np.float64(y) * (self.size - 1) / (length - 1)
         if grid == ASYMMETRIC:
-            return y / self.factor
+            return y / factor
         if grid == CROPPED:
             start, end = (float(v) * (self.size - 1) for v in self.roi)
             return np.full(self.out, (start + end) / 2) if self.out == 1 else start + y * (end - start) / (length - 1)
         if grid == PYTORCH and self.out == 1:
             return np.zeros(1)
         shift = self.size / 2 * (1 - self.out / length) if grid == SYMMETRIC else 0.0
-        return shift + (y + 0.5) / self.factor - 0.5
+        return np.asarray((y + real(0.5)) / factor - real(0.5)) + shift
 
     def picked(self, grid: int, rounding: int) -> Array:
         """The nearest cell of each place, inside."""
-        at = self.places(grid)
+        at = self.places(grid, np.float32).astype(np.float64)
         found = {"round_prefer_floor": np.ceil(at - 0.5), "round_prefer_ceil": np.floor(at + 0.5),
                  "floor": np.floor(at), "ceil": np.ceil(at)}[ROUNDINGS[rounding]]
         return np.clip(found, 0, self.size - 1).astype(np.int64)

@@ -96,10 +96,12 @@ def Upsample(g: Op, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
 
 @imports("Resize", until=10)
 def resize_by(g: Op, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
-    """ONNX Runtime rounds up where an image gets smaller."""
+    """ONNX Runtime rounds up along axes that get smaller."""
     found = g.known(scales)
-    down = found is not None and bool((found < 1).any())
-    return upsampled(g, x, scales if found is None else found, mode, "ceil" if down else "floor")
+    if found is None or mode != "nearest" or not (found < 1).any():
+        return upsampled(g, x, scales if found is None else found, mode)
+    grown = upsampled(g, x, np.where(found < 1, 1, found), mode)
+    return upsampled(g, grown, np.where(found < 1, found, 1), mode, "ceil")
 
 
 def upsampled(g: Op, x: Value, scales: Any, mode: str, rounding: str = "floor") -> Value:

@@ -109,9 +109,31 @@ def test_an_image_enlarged_by_attributes() -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_before_version_11_cells_are_taken_from_the_corner(way: str) -> None:
-    cases = [((2.0, 1.0), IMAGE.repeat(2, 2)), ((0.5, 0.5), IMAGE[:, :, ::2, ::2])]
+    cases = [((2.0, 1.0), IMAGE.repeat(2, 2)), ((0.5, 0.5), IMAGE[:, :, ::2, ::2]),
+             ((2.0, 0.5), IMAGE.repeat(2, 2)[..., ::2])]
     for scales, want in cases:
         check(n("Resize", IMAGE, np.array([1, 1, *scales], np.float32), opset=10, want=[want]), way)
+
+
+def test_before_version_11_axes_that_get_smaller_round_up() -> None:
+    want = IMAGE[:, :, [0, 0, 1, 2, 2, 3]][..., [0, 2, 3, 5]]
+    check(n("Resize", IMAGE, np.array([1, 1, 1.5, 0.67], np.float32), opset=10, want=[want]), "fixed")
+
+
+#: A factor, a rounding, a grid, and which cells ONNX Runtime takes of a row at places from 9 on: ties in float32.
+TIES = [(1.1, "floor", "asymmetric", [8, 9, 10]), (1.1, "round_prefer_ceil", "half_pixel", [8, 9, 10]),
+        (0.7, "round_prefer_floor", "half_pixel", [13, 14, 16]), (1.2, "floor", "asymmetric", [7, 8, 9])]
+
+
+@pytest.mark.parametrize(("factor", "rounding", "name", "want"), TIES)
+@pytest.mark.parametrize("way", WAYS)
+def test_places_are_single_precision_where_a_cell_is_picked(factor: float, rounding: str, name: str, want: list[int],
+                                                            way: str) -> None:
+    row = np.arange(40, dtype=np.float32).reshape(1, 1, 40)
+    made, fed = built(n("Resize", row, None, np.float32([1, 1, factor]), nearest_mode=rounding, want=[row],
+                        **grid(name)), way)
+    found = nnx_convert.compile(made.SerializeToString(), threads=1).run(list(fed.values()))[0]
+    assert found[0, 0, 9:12].tolist() == want
 
 
 #: What is refused, and with which words.
