@@ -49,7 +49,7 @@ def window(p: Place, begin: Shape, size: Shape) -> Place:
     return replace(p, offset=offset, shape=size)
 
 
-def _plain(b: Bound) -> bool:
+def plain(b: Bound) -> bool:
     """Whether elements are copied as they are: one grid on all sides, no objects, nothing empty."""
     tensors = [v for v in b.args.values() if isinstance(v, Tensor)] + [
         t for v in b.args.values() if isinstance(v, tuple) for t in v]
@@ -59,7 +59,7 @@ def _plain(b: Bound) -> bool:
 
 
 def _takes_joined(b: Bound, _: Machine) -> bool:
-    return _plain(b) and all(t.type == b.outs[0].type for t in b.args["xs"])
+    return plain(b) and all(t.type == b.outs[0].type for t in b.args["xs"])
 
 
 def _make_joined(w: Workshop, group: Group) -> Task:
@@ -73,22 +73,8 @@ def _make_joined(w: Workshop, group: Group) -> Task:
     return Copies(tuple(pairs))
 
 
-def _takes_turned(b: Bound, _: Machine) -> bool:
-    """A transposition that leaves the last axis where it is; all others move single elements."""
-    perm = b.args["perm"]
-    rank = len(b.args["x"].shape)
-    return _plain(b) and perm is not None and perm.data is not None and rank > 1 and perm.ints()[-1] == rank - 1
-
-
-def _make_turned(w: Workshop, group: Group) -> Task:
-    b = group.head
-    x, perm = w.place(b.slots["x"]), b.args["perm"].ints()
-    turned = replace(x, shape=tuple(x.shape[a] for a in perm), strides=tuple(x.strides[a] for a in perm))
-    return Copies(((turned, w.place(b.outputs[0])),))
-
-
 def _takes_cut(b: Bound, _: Machine) -> bool:
-    return _plain(b) and b.args["begin"].data is not None
+    return plain(b) and b.args["begin"].data is not None
 
 
 def _make_cut(w: Workshop, group: Group) -> Task:
@@ -98,7 +84,7 @@ def _make_cut(w: Workshop, group: Group) -> Task:
 
 
 def _takes_split(b: Bound, _: Machine) -> bool:
-    return _plain(b)
+    return plain(b)
 
 
 def _make_split(w: Workshop, group: Group) -> Task:
@@ -111,7 +97,6 @@ def _make_split(w: Workshop, group: Group) -> Task:
     return Copies(tuple(pairs))
 
 
-native(Family(_takes_joined, _make_joined), s.CONCATENATION)
-native(Family(_takes_turned, _make_turned), s.TRANSPOSE)
-native(Family(_takes_cut, _make_cut), s.SLICE)
-native(Family(_takes_split, _make_split), s.SPLIT)
+native(Family(_takes_joined, _make_joined, strided=True), s.CONCATENATION)
+native(Family(_takes_cut, _make_cut, strided=True), s.SLICE)
+native(Family(_takes_split, _make_split, strided=True), s.SPLIT)

@@ -133,7 +133,7 @@ class Family:
 SCRATCH: Slot = -1
 FAMILIES: dict[str, Family] = {}
 #: The modules that hold them.
-MODULES = ("dense", "depthwise", "elements", "folds", "copies")
+MODULES = ("dense", "depthwise", "elements", "folds", "copies", "layouts", "matmul")
 
 
 def native(family: Family, *ops: OpDef) -> None:

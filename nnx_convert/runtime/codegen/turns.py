@@ -49,7 +49,7 @@ def _shuffled(f: Function, x: str, y: str, order: Sequence[int]) -> str:
 
 
 def turned(m: Module, rows: int, columns: int, step: int, pitch: int) -> str:
-    """The function `(X, Y)` that turns rows of neighbours, `step` bytes apart, into Y's columns, its rows `pitch` apart."""
+    """The function `(X, Y)` that turns rows of neighbours, `step` bytes apart, into columns of rows `pitch` apart."""
     def build(name: str) -> None:
         f = Function(m, name, (("ptr noalias readonly", "%X"), ("ptr noalias", "%Y")))
         lanes = m.machine.lanes
@@ -74,3 +74,53 @@ def pieces(f: Function, count: int, size: int, body: Callable[[str, int], None])
         f.loop(0, whole, size, [], lambda i, _: body(i, size))
     if rest:
         body(str(whole), rest)
+
+
+def _spread(f: Function, values: Sequence[str], picks: Sequence[int]) -> str:
+    """A vector of elements of up to four vectors seen as one after the other."""
+    lanes = f.machine.lanes
+    kind, wide = vector(lanes), vector(2 * lanes)
+    order = ", ".join(f"i32 {i}" for i in range(2 * lanes))
+    given = [*values, *["poison"] * (QUAD - len(values))]
+    low, high = (f.let(f"shufflevector {kind} {a}, {kind} {b}, <{2 * lanes} x i32> <{order}>")
+                 for a, b in (given[:2], given[2:]))
+    indices = ", ".join(f"i32 {i}" for i in picks)
+    return f.let(f"shufflevector {wide} {low}, {wide} {high}, <{lanes} x i32> <{indices}>")
+
+
+def woven(m: Module, rows: int, columns: int, step: int) -> str:
+    """The function `(X, Y)` of `turned` for two to four rows that become neighbours without gaps."""
+    def build(name: str) -> None:
+        f = Function(m, name, (("ptr noalias readonly", "%X"), ("ptr noalias", "%Y")))
+        lanes = m.machine.lanes
+
+        def piece(column: str, count: int) -> None:
+            x, y = f.at("%X", f.mul(column, ITEM)), f.at("%Y", f.mul(column, rows * ITEM))
+            read = [f.load_first(count, lanes, "float", x, i * step) for i in range(rows)]
+            for n in range(rows):
+                left = min(lanes, count * rows - n * lanes)
+                if left > 0:
+                    picks = [at % rows * lanes + at // rows for at in range(n * lanes, (n + 1) * lanes)]
+                    f.store_first(left, lanes, "float", _spread(f, read, picks), y, n * lanes * ITEM)
+        pieces(f, columns, lanes, piece)
+        f.finish()
+    return m.once(("woven", rows, columns, step), build)
+
+
+def unwoven(m: Module, columns: int, rows: int, pitch: int) -> str:
+    """The function `(X, Y)` of `turned` for rows of two to four neighbours without gaps between them."""
+    def build(name: str) -> None:
+        f = Function(m, name, (("ptr noalias readonly", "%X"), ("ptr noalias", "%Y")))
+        lanes = m.machine.lanes
+
+        def piece(row: str, count: int) -> None:
+            x, y = f.at("%X", f.mul(row, columns * ITEM)), f.at("%Y", f.mul(row, ITEM))
+            there = [min(lanes, count * columns - n * lanes) for n in range(columns)]
+            read = [f.load_first(left, lanes, "float", x, n * lanes * ITEM) if left > 0 else "zeroinitializer"
+                    for n, left in enumerate(there)]
+            for n in range(columns):
+                value = _spread(f, read, [i * columns + n for i in range(lanes)])
+                f.store_first(count, lanes, "float", value, y, n * pitch)
+        pieces(f, rows, lanes, piece)
+        f.finish()
+    return m.once(("unwoven", columns, rows, pitch), build)

@@ -60,7 +60,8 @@ class Net:
     def ops(self, name: str, *operands: int, outs: Sequence[tuple[tuple[int, ...], OperandCode]]) -> list[int]:
         """An operation with outputs of these shapes and kinds."""
         made = [self.builder.add_operand(kind, shape) for shape, kind in outs]
-        self.builder.add_operation(code_of(name), list(operands), made)
+        add = self.builder.add_operation_ex if name.endswith("_EX") else self.builder.add_operation
+        add(code_of(name), list(operands), made)
         return made
 
     def finish(self, *outputs: int) -> Model:
