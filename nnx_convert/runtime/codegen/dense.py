@@ -241,16 +241,15 @@ class Dense:
                    lambda: calls(t.vectors, 0))
 
 
-def packed(w: Array, vectors: int, lanes: int) -> Array:
-    """Weights [depth, channels] by panels of `vectors` times `lanes` channels, the last one narrower, zeros behind."""
+def packed(w: Array, vectors: int, lanes: int) -> tuple[Array, Array]:
+    """Weights [depth, channels] by panels of `vectors` times `lanes` channels: a view of the whole panels
+    [panel, depth, channel], and the last one, narrower, with zeros behind."""
     (depth, channels), step = w.shape, vectors * lanes
     whole, wide = channels // step, -(-channels // lanes) * lanes
     inner = whole * step
-    found = np.zeros(depth * wide, np.float32)
-    panels, last = found[:depth * inner], found[depth * inner:]
-    panels.reshape(whole, depth, step)[...] = w[:, :inner].reshape(depth, whole, step).transpose(1, 0, 2)
-    last.reshape(depth, wide - inner)[:, :channels - inner] = w[:, inner:]
-    return found
+    last = np.zeros((depth, wide - inner), np.float32)
+    last[:, :channels - inner] = w[:, inner:]
+    return w[:, :inner].reshape(depth, whole, step).transpose(1, 0, 2), last
 
 
 def padded(values: Array, lanes: int) -> Array:
@@ -288,7 +287,7 @@ def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, in
     tile = best(channels, kw * depth, kh, n * rows, width, lanes, w.machine.registers)
     matrix = filters.reshape(channels, -1).T
     return Dense(x, out, kh, runs, dilations[0] * x.strides[1], strides,
-                 w.pack(packed(matrix, tile.vectors, lanes)), w.pack(padded(args["b"].data, lanes)), tile, args["act"],
+                 w.pack(*packed(matrix, tile.vectors, lanes)), w.pack(padded(args["b"].data, lanes)), tile, args["act"],
                  chain, extras)
 
 

@@ -66,15 +66,20 @@ class Workshop:
     machine: Machine
     places: Mapping[Slot, Place]
     constants: Mapping[Slot, Array]
-    weights: list[Array] = field(default_factory=list)
+    weights: list[tuple[int, Array]] = field(default_factory=list)
     used: int = 0
     _kept: dict[Slot, Place] = field(default_factory=dict)
 
-    def pack(self, array: Array) -> int:
-        """Add an array, as it lies, to the weights; its offset in bytes."""
-        offset, data = self.used, np.ascontiguousarray(array)
-        self.weights.append(data)
-        self.used += -(-data.nbytes // ALIGN) * ALIGN
+    def pack(self, *arrays: Array) -> int:
+        """Add arrays to the weights, without a gap between them; the offset in bytes.
+
+        They are copied once, by `blob`, each in the order of its indices: a view need not lie so.
+        """
+        offset = at = self.used
+        for data in arrays:
+            self.weights.append((at, data))
+            at += data.nbytes
+        self.used = -(-at // ALIGN) * ALIGN
         return offset
 
     def place(self, slot: Slot) -> Place:
@@ -91,11 +96,10 @@ class Workshop:
     def blob(self, slack: int) -> Array:
         """All weights as bytes, with so many more behind them, at a multiple of `ALIGN`."""
         store = np.zeros(self.used + slack + ALIGN, np.uint8)
-        start, at = -store.ctypes.data % ALIGN, 0
+        start = -store.ctypes.data % ALIGN
         blob = store[start:start + self.used + slack]
-        for data in self.weights:
-            blob[at:at + data.nbytes] = data.reshape(-1).view(np.uint8)
-            at += -(-data.nbytes // ALIGN) * ALIGN
+        for at, data in self.weights:
+            np.copyto(blob[at:at + data.nbytes].view(data.dtype).reshape(data.shape), data)
         return blob
 
 
