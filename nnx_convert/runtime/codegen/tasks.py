@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from ...schema import OpDef
-from ...types import Array, Tensor
+from ...types import BYTES, Array, Tensor
 from ..bind import Bound, Slot
 from .ir import Module
 from .machine import Machine
@@ -137,12 +137,20 @@ class Family:
 SCRATCH: Slot = -1
 FAMILIES: dict[str, Family] = {}
 #: The modules that hold them.
-MODULES = ("dense", "depthwise", "elements", "folds", "copies", "layouts", "matmul")
+MODULES = ("dense", "depthwise", "elements", "folds", "copies", "bytes", "sums", "depthwise_bytes", "layouts", "matmul")
 
 
-def native(family: Family, *ops: OpDef) -> None:
-    """Register the family of these operations."""
-    FAMILIES.update(dict.fromkeys((o.name for o in ops), family))
+def native(family: Family, *ops: OpDef, of_bytes: bool = False) -> None:
+    """Register the family of these operations; `of_bytes`: where their results are bytes on a grid."""
+    FAMILIES.update((o.name, beside(FAMILIES[o.name], family) if of_bytes else family) for o in ops)
+
+
+def beside(plain: Family, of_bytes: Family) -> Family:
+    """Two families as one: the second does what results in bytes on a grid."""
+    def of(b: Bound) -> Family:
+        return of_bytes if b.outs[0].type in BYTES else plain
+    return Family(lambda b, m: of(b).takes(b, m), lambda w, g: of(g.head).make(w, g), lambda b: of(b).border(b),
+                  lambda g, m: of(g.head).scratch(g, m), plain.strided, lambda g, b, m: of(g.head).fuses(g, b, m))
 
 
 def family_of(op: OpDef) -> Family | None:

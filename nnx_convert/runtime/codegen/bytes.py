@@ -1,0 +1,346 @@
+"""Convolutions of bytes and products by constant matrices, as one micro-kernel.
+
+As in `dense`, with four bytes of the depth at a time where the machine multiplies so many at once (unsigned by signed
+ones: signed activations are read with 128 added, which the start values take back), else two, widened to 16 bits.
+Memory holds the model's own bytes. Weights beyond a signed byte, less their zero point, take the second way.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...ops import conv
+from ...types import BYTES, I32, QPC, QS, Array, ChannelQuant
+from ..bind import Bound
+from ..fixedpoint import grid, limits
+from ..products import real_multipliers
+from .dense import as_image, pads, rows_of
+from .integers import flipped, pairs, quads, widened
+from .ir import SHARED, Function, Module, vector
+from .machine import Machine
+from .places import Border, Place
+from .requantise import Range, Scaling, Steps, block, blocks, kept, narrowed, planned, scaled
+from .sums import Addition, addition_of, joins
+from .tasks import Family, Group, Task, Workshop, kind, native
+from .tiles import UNROLLED, Tile, best
+
+#: The places of what is added to results: none, or one.
+Extras = tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class Micro:
+    """A micro-kernel `(A, B, C, blocks[, extra])`: see `dense.Micro`; runs are of bytes.
+
+    `together` bytes of the depth are multiplied at once. `formula` scales the sums, `blocks` are its parameters; `out`
+    is what they become. Before they are stored, `added` is done to them and to bytes `extra` apart.
+    """
+
+    a: tuple[int, ...]
+    c: tuple[int, ...]
+    vectors: int
+    taps: int
+    row: int
+    runs: tuple[tuple[int, int], ...]
+    tail: int
+    together: int
+    signed: bool
+    formula: str
+    out: Range
+    added: Addition | None = None
+    extra: int = 0
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("bytes", self), lambda name: self._build(m, name))
+
+    def _build(self, m: Module, name: str) -> None:
+        more = [("ptr readonly", "%E")] if self.added else []
+        f = Function(m, name, (("ptr noalias readonly", "%A"), ("ptr noalias readonly", "%B"), ("ptr", "%C"),
+                               ("ptr noalias readonly", "%blocks"), *more))
+        lanes = m.machine.lanes
+        kind, size = vector(lanes, "i32"), block(self.formula) * lanes
+        start = [f.load(kind, "%blocks", j * size) for j in range(self.vectors)] * len(self.a)
+
+        def tap(_: str, carried: list[str]) -> list[str]:
+            a, b, sums = carried[0], carried[1], carried[2:]
+            for offset, length in self.runs:
+                b, sums = self._run(f, f.at(a, offset), b, sums, length)
+            return [f.at(a, self.row), b, *sums]
+        carried = [("ptr", "%A"), ("ptr", "%B"), *((kind, s) for s in start)]
+        sums = f.loop(0, self.taps, 1, carried, tap)[2:] if self.taps > 1 else tap("0", ["%A", "%B", *start])[2:]
+        for j in range(self.vectors):
+            count = self.tail if self.tail and j == self.vectors - 1 else lanes
+            for i in range(len(self.a)):
+                self._store(f, sums[i * self.vectors + j], i, j, count)
+        f.finish()
+
+    def _store(self, f: Function, total: str, i: int, j: int, count: int) -> None:
+        """The result of a pixel and a vector of channels, of which so many are stored."""
+        lanes = f.machine.lanes
+        found = scaled(f, self.formula, lanes, total, "%blocks", j * block(self.formula) * lanes)
+        out = self.out
+        if self.added:
+            found = kept(f, lanes, found, out)
+            other = f.load(vector(lanes, "i8"), "%E", i * self.extra + j * lanes, 1)
+            found, out = self.added.emit(f, lanes, found, other), self.added.out
+        f.store_first(count, lanes, "i8", narrowed(f, lanes, found, out), "%C", self.c[i] + j * lanes)
+
+    def _run(self, f: Function, a: str, b: str, sums: list[str], length: int) -> tuple[str, list[str]]:
+        """The products of one run of neighbours; the panel's next place, and the sums."""
+        lanes = f.machine.lanes
+        kind, size, steps = vector(lanes, "i32"), lanes * 4 * self.vectors, -(-length // self.together)
+        turns = 2 if len(sums) <= UNROLLED[f.machine.registers] and steps % 2 == 0 else 1
+
+        def body(_: str, carried: list[str]) -> list[str]:
+            a, b, now = carried[0], carried[1], carried[2:]
+            for u in range(turns):
+                now = self._step(f, a, b, now, u)
+            return [f.at(a, self.together * turns), f.at(b, size * turns), *now]
+        found = f.loop(0, steps, turns, [("ptr", a), ("ptr", b), *((kind, s) for s in sums)], body)
+        return found[1], found[2:]
+
+    def _step(self, f: Function, a: str, b: str, sums: list[str], step: int) -> list[str]:
+        """Some bytes of the depth for all pixels and channels."""
+        lanes, found = f.machine.lanes, list(sums)
+        four = self.together == 4
+        kind = vector(4 * lanes, "i8") if four else vector(2 * lanes, "i16")
+        panel = [f.load(kind, b, (step * self.vectors + j) * lanes * 4) for j in range(self.vectors)]
+        for i, offset in enumerate(self.a):
+            x = self._spread(f, a, offset + step * self.together)
+            for j in range(self.vectors):
+                n = i * self.vectors + j
+                found[n] = (quads if four else pairs)(f, lanes, found[n], x, panel[j])
+        return found
+
+    def _spread(self, f: Function, a: str, offset: int) -> str:
+        """The next bytes of a pixel, in every lane."""
+        lanes = f.machine.lanes
+        element = f"i{8 * self.together}"
+        whole = vector(lanes, element)
+        x = f.splat(whole, f.load(element, a, offset, 1))
+        if self.together == 4:
+            x = flipped(f, whole, x) if self.signed else x
+            return f.let(f"bitcast {whole} {x} to {vector(4 * lanes, 'i8')}")
+        return widened(f, 2 * lanes, f.let(f"bitcast {whole} {x} to {vector(2 * lanes, 'i8')}"), self.signed, "i16")
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """A convolution, or a product where the image is one row of pixels.
+
+    `x` begins at the first tap of the first output; `weights` and `blocks` are offsets in the weights.
+    """
+
+    x: Place
+    out: Place
+    taps: int
+    runs: tuple[tuple[int, int], ...]
+    row: int
+    strides: tuple[int, int]
+    weights: int
+    blocks: int
+    tile: Tile
+    together: int
+    signed: bool
+    formula: str
+    range: Range
+    added: Addition | None = None
+    extras: Extras = ()
+
+    @property
+    def panel(self) -> int:
+        """The bytes of the weights of one vector of channels, for each lane of 32 bits four."""
+        return 4 * self.taps * sum(-(-length // self.together) for _, length in self.runs)
+
+    def micro(self, pixels: int, vectors: int, tail: int) -> Micro:
+        """The micro-kernel of a tile's size."""
+        step, out = self.strides[1] * self.x.strides[2], self.out.strides[2]
+        return Micro(tuple(i * step for i in range(pixels)), tuple(i * out for i in range(pixels)), vectors, self.taps,
+                     self.row if self.taps > 1 else 0, self.runs, tail, self.together, self.signed, self.formula,
+                     self.range, self.added, self.extras[0].strides[2] if self.extras else 0)
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("product", self), lambda name: self._build(m, name))
+
+    def _build(self, m: Module, name: str) -> None:
+        f = Function(m, name, SHARED)
+        n, rows, width, channels = self.out.shape
+        panels = -(-channels // (m.machine.lanes * self.tile.vectors))
+        tiles = n * rows * self.tile.parts
+        by_pixels = n * rows * width >= channels
+        first, last = f.share(tiles * panels)
+
+        def body(i: str, _: list[str]) -> None:
+            inner = panels if by_pixels else tiles
+            high, low = f.div(i, inner), f.rem(i, inner)
+            self._tile(f, *((high, low) if by_pixels else (low, high)), panels)
+        f.loop(first, last, 1, [], body)
+        f.finish()
+
+    def _tile(self, f: Function, tile: str, panel: str, panels: int) -> None:
+        """One tile of one panel of channels."""
+        t, rows, wide = self.tile, self.out.shape[1], f.machine.lanes * self.tile.vectors
+        line, part = f.div(tile, t.parts), f.rem(tile, t.parts)
+        image, y = f.div(line, rows), f.rem(line, rows)
+        x = f.add(f.mul(part, t.pixels), f.least(part, t.longer) if 0 < t.longer < t.parts else
+                  part if t.longer else 0)
+
+        def pixel(p: Place, strides: tuple[int, int], channels: int) -> str:
+            at = f.add(f.mul(y, p.strides[1] * strides[0]), f.mul(x, p.strides[2] * strides[1]))
+            at = f.add(f.mul(image, p.strides[0]), at)
+            return f.at(p.base, f.add(p.offset, f.add(at, f.mul(panel, channels))))
+        b = f.at("%weights", f.add(self.weights, f.mul(panel, wide * self.panel)))
+        given = [pixel(self.x, self.strides, 0), b, pixel(self.out, (1, 1), wide),
+                 f.at("%weights", f.add(self.blocks, f.mul(panel, wide * block(self.formula)))),
+                 *(pixel(e, (1, 1), wide) for e in self.extras)]
+        self._calls(f, "(" + ", ".join(f"ptr {p}" for p in given) + ")", part, panel, panels)
+
+    def _calls(self, f: Function, given: str, part: str, panel: str, panels: int) -> None:
+        """The micro-kernel for the part's size and the panel's."""
+        t, lanes, channels = self.tile, f.machine.lanes, self.out.shape[3]
+        rest, tail = -(-channels // lanes) - (panels - 1) * t.vectors, channels % lanes
+
+        def call(pixels: int, vectors: int, tail: int) -> None:
+            f.do(f"call void @{self.micro(pixels, vectors, tail).emit(f.module)}{given}")
+
+        def sized(vectors: int, tail: int) -> None:
+            (long, _), (short, _) = t.sizes[0], t.sizes[-1]
+            if long == short:
+                call(short, vectors, tail)
+                return
+            f.when(f.let(f"icmp slt i64 {part}, {t.longer}"), lambda: call(long, vectors, tail),
+                   lambda: call(short, vectors, tail))
+        if panels == 1 or rest == t.vectors and not tail:
+            sized(rest, tail)
+        else:
+            f.when(f.let(f"icmp eq i64 {panel}, {panels - 1}"), lambda: sized(rest, tail),
+                   lambda: sized(t.vectors, 0))
+
+
+def runs_of(kw: int, dilation: int, depth: int, cell: int) -> tuple[tuple[int, int], ...]:
+    """A filter's row of `kw` cells, `cell` bytes apart, of which it reads `depth` each."""
+    if kw == 1 or dilation == 1 and cell == depth:
+        return ((0, kw * depth),)
+    return tuple((i * dilation * cell, depth) for i in range(kw))
+
+
+def packed(w: Array, runs: tuple[tuple[int, int], ...], together: int, vectors: int, lanes: int) -> Array:
+    """Weights [taps, depth, channels] by panels of channels, so many bytes of the depth together, zeros behind."""
+    taps, _, channels = w.shape
+    ends = np.cumsum([length for _, length in runs])
+    whole = -(-channels // lanes) * lanes
+    parts = []
+    for end, (_, length) in zip(ends, runs, strict=True):
+        part = np.zeros((taps, -(-length // together) * together, whole), np.int8 if together == 4 else np.int16)
+        part[:, :length, :channels] = w[:, end - length:end]
+        parts.append(part.reshape(taps, -1, together, whole).swapaxes(2, 3))
+    wide = np.concatenate(parts, 1).reshape(-1, whole, together)
+    step = vectors * lanes
+    return np.concatenate([wide[:, at:at + step].reshape(-1) for at in range(0, whole, step)]).view(np.uint8)
+
+
+def taken(b: Bound, axis: int) -> bool:
+    """Whether an operation is of bytes by constant weights, whose channels are along an axis, and no sum overflows."""
+    x, w, bias = (b.args[n] for n in ("x", "w", "b"))
+    sized = all(t.size > 0 for t in (x, w, *b.outs))
+    typed = x.type in BYTES and b.outs[0].type in BYTES and w.type in (*BYTES, QPC, QS) and bias.type == I32
+    if not typed or not sized or b.args.get("nchw") or w.data is None or bias.data is None:
+        return False
+    if isinstance(w.quant, ChannelQuant) and w.quant.axis % w.rank != axis or not grid(x)[0] or not grid(b.outs[0])[0]:
+        return False
+    reach, _ = sums(b, np.moveaxis(w.data, axis, -1).reshape(-1, w.shape[axis]))
+    return int(reach.max()) < 1 << 31 and _fits(b, reach)
+
+
+def _fits(b: Bound, reach: Array) -> bool:
+    """Whether sums, scaled, are integers of 32 bits."""
+    return bool((reach * np.array(reals(b, reach.size)) < 2.0 ** 31).all())
+
+
+def sums(b: Bound, matrix: Array) -> tuple[Array, Array]:
+    """Of raw weights [depth, channels]: what no sum is larger than, and what sums of raw products begin with."""
+    x, added = b.args["x"], b.args["b"].data.astype(np.int64)
+    weights, (zero, (low, high)) = matrix.astype(np.int64) - grid(b.args["w"])[1], (grid(x)[1], limits(x))
+    reach = np.abs(weights).sum(0) * max(high - zero, zero - low) + np.abs(added)
+    return reach, added - zero * weights.sum(0)
+
+
+def reals(b: Bound, count: int) -> list[float]:
+    """The multiplier of each channel."""
+    return real_multipliers(b.args["x"], b.args["w"], b.outs[0], count, kind(b.op) == "FULLY_CONNECTED")
+
+
+def scaling(b: Bound, reach: Array, machine: Machine) -> Scaling:
+    """How an operation's sums become its outputs."""
+    steps = Steps.of(np.array(reals(b, reach.size)), reach, kind(b.op) == "FULLY_CONNECTED")
+    return planned(steps, Range.of(b.outs[0], b.args["act"]), machine.fused)
+
+
+def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, int], dilations: tuple[int, int],
+         filters: Array) -> Bytes:
+    """The task of filters [out, kh, kw, in] over an image, and of the addition that may follow in the group."""
+    b, lanes = group.head, w.machine.lanes
+    channels, kh, kw, depth = filters.shape
+    runs = runs_of(kw, dilations[1], depth, x.strides[2])
+    added = addition_of(group, w.machine)
+    extras: Extras = (as_image(w.place(added[1]), out.shape),) if added else ()
+    if kh == kw == 1 and strides == (1, 1) and all(p.even for p in (x, out, *extras)):
+        x, out, extras = _as_row(x), _as_row(out), tuple(map(_as_row, extras))
+    matrix = filters.reshape(channels, -1).T
+    centred = matrix.astype(np.int16) - grid(b.args["w"])[1]
+    together = 4 if w.machine.vnni and centred.min() >= -128 and centred.max() <= 127 else 2
+    reach, start = sums(b, matrix)
+    signed = x_signed(b)
+    if together == 4 and signed:
+        start = start - 128 * centred.sum(0, dtype=np.int64)
+    n, rows, width, _ = out.shape
+    tile = best(channels, -(-kw * depth // together), kh, n * rows, width, lanes, w.machine.registers)
+    found = scaling(b, reach, w.machine)
+    weights = packed(centred.reshape(kh, -1, channels), runs, together, tile.vectors, lanes)
+    return Bytes(x, out, kh, runs, dilations[0] * x.strides[1], strides, w.pack(weights),
+                 w.pack(blocks(start, found, lanes)), tile, together, signed, found.formula,
+                 Range.of(b.outs[0], b.args["act"]), added[0] if added else None, extras)
+
+
+def x_signed(b: Bound) -> bool:
+    """Whether the activations are signed."""
+    return bool(b.args["x"].type.dtype.kind == "i")
+
+
+def _as_row(p: Place) -> Place:
+    """All pixels as one row of one image."""
+    n, h, w, c = p.shape
+    cell = p.strides[2]
+    return replace(p, shape=(1, 1, n * h * w, c), strides=(n * h * w * cell, n * h * w * cell, cell, p.strides[3]),
+                   border=Border())
+
+
+def zero_border(b: Bound) -> dict[int, Border]:
+    """The border that a convolution of bytes reads: of the zero point."""
+    if not any(pads(b.args)):
+        return {}
+    top, left, bottom, right = pads(b.args)
+    zero = grid(b.args["x"])[1]
+    return {b.slots["x"]: Border(top, left, bottom, right, zero - 256 if zero > 127 else zero)}
+
+
+def _make(w: Workshop, group: Group) -> Task:
+    b = group.head
+    top, left, _, _ = pads(b.args)
+    x, out = w.place(b.slots["x"]).shifted(top, left), w.place(group.outputs[0])
+    return made(w, group, x, out, (b.args["sh"], b.args["sw"]), (b.args.get("dh", 1), b.args.get("dw", 1)),
+                b.args["w"].data)
+
+
+def _make_product(w: Workshop, group: Group) -> Task:
+    b = group.head
+    units, depth = b.args["w"].shape
+    x, out = rows_of(w.place(b.slots["x"]), depth), rows_of(w.place(group.outputs[0]), units)
+    return made(w, group, x, out, (1, 1), (1, 1), b.args["w"].data.reshape(units, 1, 1, depth))
+
+
+native(Family(lambda b, _: taken(b, 0), _make, zero_border, strided=True, fuses=joins), conv.CONV_2D, of_bytes=True)
+native(Family(lambda b, _: taken(b, 0), _make_product, fuses=joins), conv.FULLY_CONNECTED, of_bytes=True)

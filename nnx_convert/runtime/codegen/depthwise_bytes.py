@@ -1,0 +1,246 @@
+"""Convolutions of bytes channel by channel.
+
+Cells that lie side by side are woven together, so that each 32 bits hold neighbours of one channel: four bytes where
+the machine multiplies so many at once, else two, widened to 16 bits. What is woven serves all outputs that cover it,
+each with its filter moved to its place and zeros elsewhere. Weaving leaves channels out of order, which packing the
+results undoes; so parameters lie in the order that weaving gives.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...ops import conv
+from ...types import Array
+from ..bind import Bound
+from ..fixedpoint import grid
+from .bytes import scaling, sums, taken, x_signed, zero_border
+from .dense import pads
+from .depthwise import Depthwise
+from .integers import bounded, flipped, halved, pairs, quads, quartered, widened, woven
+from .ir import Function, Module, number, vector
+from .machine import Machine
+from .requantise import NOTHING, Range, Scaling, block, blocks, scaled
+from .tasks import Family, Group, Task, Workshop, native
+
+#: Taps of one row of a filter that meet cells woven together: for each cell the tap's column, or -1.
+Taps = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Weave:
+    """How a filter's rows meet the cells of a patch: `together` cells at a time."""
+
+    size: tuple[int, int]
+    strides: tuple[int, int]
+    dilations: tuple[int, int]
+    together: int
+
+    def met(self, column: int, first: int) -> Taps:
+        """The taps of the output of a column at the cells from `first` on."""
+        at = [column * self.strides[1] + k * self.dilations[1] for k in range(self.size[1])]
+        return tuple(at.index(first + n) if first + n in at else -1 for n in range(self.together))
+
+    def firsts(self, columns: int) -> range:
+        """Where cells that are woven together begin, for so many outputs."""
+        return range(0, (columns - 1) * self.strides[1] + (self.size[1] - 1) * self.dilations[1] + 1, self.together)
+
+    def kinds(self, columns: int) -> tuple[Taps, ...]:
+        """All different ways in which a row of the filter meets cells, up to so many outputs."""
+        found = dict.fromkeys(t for c in range(columns) for first in self.firsts(columns)
+                              if max(t := self.met(c, first)) >= 0)
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A micro-kernel `(I, W, O, blocks, count)`: `rows` by `columns` outputs for so many stretches of channels.
+
+    `x` and `out` are the bytes from row to row and from cell to cell. With a `tail`, only so many channels are stored.
+    """
+
+    weave: Weave
+    kinds: tuple[Taps, ...]
+    rows: int
+    columns: int
+    x: tuple[int, int]
+    out: tuple[int, int]
+    tail: int
+    signed: bool
+    formula: str
+    range: Range
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("strip", self), lambda name: self._build(m, name))
+
+    def _build(self, m: Module, name: str) -> None:
+        f = Function(m, name, (("ptr noalias readonly", "%I"), ("ptr noalias readonly", "%W"), ("ptr", "%O"),
+                               ("ptr noalias readonly", "%blocks"), ("i64", "%count")))
+        together, lanes = self.weave.together, m.machine.lanes
+        channels, taps = together * lanes, self.weave.size[0] * len(self.kinds)
+        steps = (channels, taps * together * lanes * 4, channels, channels * block(self.formula))
+
+        def body(_: str, now: list[str]) -> list[str]:
+            self._stretch(f, *now)
+            return [f.at(p, step) for p, step in zip(now, steps, strict=True)]
+        f.loop(0, "%count", 1, [("ptr", p) for p in ("%I", "%W", "%O", "%blocks")], body)
+        f.finish()
+
+    def _stretch(self, f: Function, x: str, w: str, out: str, blocks_: str) -> None:
+        """The outputs of `together` vectors of channels."""
+        lanes, vectors = f.machine.lanes, self.weave.together
+        kind, size = vector(lanes, "i32"), block(self.formula) * lanes
+        start = [f.load(kind, blocks_, v * size) for v in range(vectors)]
+        totals = {(i, j): list(start) for i in range(self.rows) for j in range(self.columns)}
+        for y, first in self._cells():
+            parts = self._woven(f, x, y, first)
+            for (i, j), total in totals.items():
+                ky, rest = divmod(y - i * self.weave.strides[0], self.weave.dilations[0])
+                taps = self.weave.met(j, first)
+                if rest == 0 and 0 <= ky < self.weave.size[0] and max(taps) >= 0:
+                    at = (ky * len(self.kinds) + self.kinds.index(taps)) * vectors
+                    for v in range(vectors):
+                        total[v] = self._product(f, total[v], parts[v], w, (at + v) * lanes * 4)
+        for (i, j), total in totals.items():
+            steps = [scaled(f, self.formula, lanes, t, blocks_, v * size) for v, t in enumerate(total)]
+            self._store(f, steps, f.at(out, i * self.out[0] + j * self.out[1]))
+
+    def _cells(self) -> Iterator[tuple[int, int]]:
+        """The rows of cells that the patch reads, each with where cells woven together begin."""
+        size, strides, dilations = self.weave.size, self.weave.strides, self.weave.dilations
+        for y in sorted({i * strides[0] + k * dilations[0] for i in range(self.rows) for k in range(size[0])}):
+            for first in self.weave.firsts(self.columns):
+                if any(max(self.weave.met(j, first)) >= 0 for j in range(self.columns)):
+                    yield y, first
+
+    def _woven(self, f: Function, x: str, y: int, first: int) -> list[str]:
+        """Neighbouring cells, woven: vectors of 32 bits for each channel."""
+        lanes, together = f.machine.lanes, self.weave.together
+        used = [any(self.weave.met(j, first)[n] >= 0 for j in range(self.columns)) for n in range(together)]
+        cells = [self._cell(f, x, y * self.x[0] + (first + n) * self.x[1]) if there else "zeroinitializer"
+                 for n, there in enumerate(used)]
+        if together == 2:
+            return [woven(f, vector(2 * lanes, "i16"), cells[0], cells[1], high) for high in (False, True)]
+        four, half = vector(4 * lanes, "i8"), vector(2 * lanes, "i16")
+        found = []
+        for high in (False, True):
+            left, right = (f.let(f"bitcast {four} {woven(f, four, cells[n], cells[n + 1], high)} to {half}")
+                           for n in (0, 2))
+            found += [woven(f, half, left, right, upper) for upper in (False, True)]
+        return [f.let(f"bitcast {half} {v} to {four}") for v in found]
+
+    def _cell(self, f: Function, x: str, offset: int) -> str:
+        """A cell's channels, those behind the last one among them: they are not stored."""
+        lanes, together = f.machine.lanes, self.weave.together
+        kind = vector(together * lanes, "i8")
+        value = f.load(kind, x, offset, 1)
+        if together == 2:
+            return widened(f, 2 * lanes, value, self.signed, "i16")
+        return flipped(f, kind, value) if self.signed else value
+
+    def _product(self, f: Function, total: str, x: str, w: str, offset: int) -> str:
+        lanes, four = f.machine.lanes, self.weave.together == 4
+        weights = f.load(vector(4 * lanes, "i8") if four else vector(2 * lanes, "i16"), w, offset)
+        return (quads if four else pairs)(f, lanes, total, x, weights)
+
+    def _store(self, f: Function, steps: list[str], out: str) -> None:
+        """Steps of the output's grid as bytes in order."""
+        lanes, half, r = f.machine.lanes, vector(2 * f.machine.lanes, "i16"), self.range
+        found = []
+        for n in range(0, len(steps), 2):
+            y = halved(f, lanes, steps[n], steps[n + 1])
+            y = f.call(half, f"llvm.sadd.sat.v{2 * lanes}i16", (half, y), (half, number(half, r.zero)))
+            found.append(bounded(f, half, y, r.low, r.high))
+        count = len(steps) * lanes
+        value = quartered(f, lanes, found[0], found[1], r.signed) if len(found) == 2 else \
+            f.let(f"trunc {half} {found[0]} to {vector(count, 'i8')}")
+        f.store_first(self.tail or count, count, "i8", value, out)
+
+
+@dataclass(frozen=True)
+class Strips(Depthwise):
+    """A depthwise convolution of bytes; see `Depthwise` and `Strip`."""
+
+    together: int = 2
+    kinds: tuple[Taps, ...] = ()
+    blocks: int = 0
+    signed: bool = False
+    formula: str = ""
+    range: Range = NOTHING
+
+    def _patch(self, f: Function, now: list[str], rows: int, columns: int) -> None:
+        """All channels of one patch."""
+        stretch = self.together * f.machine.lanes
+        full, tail = divmod(self.out.shape[3], stretch)
+        weave = Weave(self.size, self.strides, self.dilations, self.together)
+
+        def call(first: int, count: int, tail: int) -> None:
+            strip = Strip(weave, self.kinds, rows, columns, (self.x.strides[1], self.x.strides[2]),
+                          (self.out.strides[1], self.out.strides[2]), tail, self.signed,
+                          self.formula, self.range)
+            weights = self.weights + first * stretch * 4 * self.size[0] * len(self.kinds)
+            given = [f.at(now[0], first * stretch), f.at("%weights", weights), f.at(now[1], first * stretch),
+                     f.at("%weights", self.blocks + first * stretch * block(self.formula))]
+            pointers = ", ".join(f"ptr {p}" for p in given)
+            f.do(f"call void @{strip.emit(f.module)}({pointers}, i64 {count})")
+        if full:
+            call(0, full, 0)
+        if tail:
+            call(full, 1, tail)
+
+
+def order(channels: int, lanes: int, together: int) -> Array:
+    """The channels in the order that weaving leaves them in, up to whole stretches."""
+    stretch = together * lanes
+    found = np.arange(-(-channels // stretch) * stretch).reshape(-1, lanes // 4, together, 4)
+    return found.transpose(0, 2, 1, 3).reshape(-1)
+
+
+def packed(w: Array, kinds: tuple[Taps, ...], lanes: int, together: int) -> Array:
+    """Weights [rows, columns, channels] by stretches of channels: for each row and kind all its vectors."""
+    rows, columns, channels = w.shape
+    where = order(channels, lanes, together)
+    wide = np.zeros((rows, columns + 1, where.size), np.int8 if together == 4 else np.int16)
+    wide[:, :columns, :channels] = w             # the last column stays zero: taps of -1
+    found = wide[:, np.array(kinds)][..., where]  # rows, kinds, together, channels
+    found = found.reshape(rows, len(kinds), together, -1, together * lanes)
+    return np.ascontiguousarray(found.transpose(3, 0, 1, 4, 2)).view(np.uint8)
+
+
+def arranged(start: Array, found: Scaling, lanes: int, together: int) -> Array:
+    """Start values and parameters in the order of weaving."""
+    where = order(start.size, lanes, together)
+
+    def wide(values: Array) -> Array:
+        return np.concatenate([values, np.zeros(where.size - values.size, values.dtype)])[where]
+    return blocks(wide(start), Scaling(found.formula, tuple(map(wide, found.parameters))), lanes)
+
+
+def _takes(b: Bound, _: Machine) -> bool:
+    return taken(b, 3) and b.args["mult"] == 1 and math.prod(b.args["w"].shape[1:3]) <= 64
+
+
+def _make(w: Workshop, group: Group) -> Task:
+    b, lanes = group.head, w.machine.lanes
+    top, left, _, _ = pads(b.args)
+    x, out = w.place(b.slots["x"]).shifted(top, left), w.place(group.outputs[0])
+    _, kh, kw, channels = b.args["w"].shape
+    filters = b.args["w"].data.reshape(kh, kw, channels).astype(np.int16) - grid(b.args["w"])[1]
+    together = 4 if w.machine.vnni and filters.min() >= -128 and filters.max() <= 127 else 2
+    strides, dilations = (b.args["sh"], b.args["sw"]), (b.args.get("dh", 1), b.args.get("dw", 1))
+    patch = (2 if strides[0] == 1 and out.shape[1] > 1 else 1), min(2, out.shape[2])
+    kinds = Weave((kh, kw), strides, dilations, together).kinds(patch[1])
+    reach, start = sums(b, b.args["w"].data.reshape(kh * kw, channels))
+    if together == 4 and x_signed(b):
+        start = start - 128 * filters.sum((0, 1), dtype=np.int64)
+    found = scaling(b, reach, w.machine)
+    return Strips(x, out, (kh, kw), strides, dilations, patch, w.pack(packed(filters, kinds, lanes, together)), 0,
+                  together=together, kinds=kinds, blocks=w.pack(arranged(start, found, lanes, together)),
+                  signed=x_signed(b), formula=found.formula, range=Range.of(b.outs[0], b.args["act"]))
+
+
+native(Family(_takes, _make, zero_border, strided=True), conv.DEPTHWISE_CONV_2D, of_bytes=True)

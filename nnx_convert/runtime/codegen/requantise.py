@@ -1,0 +1,240 @@
+"""Sums of products of bytes onto the output's grid, exactly as the NumPy kernels (and LiteRT's reference) do it.
+
+For one channel the output is a step function of an integer: it grows at thresholds. A formula in FLOAT32 that never
+falls and that has every threshold, and the integer before it, on the right side is exact. So the cheap formula is
+tried when code is made, channel by channel, and proven at each threshold; where there is none the definition itself
+is computed, in 64 bits.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...types import Array, Tensor
+from ..fixedpoint import activation_range, away, grid, multipliers
+from .integers import SIGN, bounded
+from .ir import Function, number, vector
+from .mathematics import flags
+
+#: Parameters of each formula with the bytes of one: after the start value of the sum, in this order.
+PARAMETERS = {"above": ("float", "float"), "around": ("float", "float"), "shifts": ("i32", "i32", "i32", "i32"),
+              "double": ("double",)}
+SIZES = {"float": 4, "i32": 4, "double": 8}
+TYPES = {"float": np.float32, "i32": np.int32, "double": np.float64}
+#: Half a unit in the last place of FLOAT32 just below 256.
+NEAR = 2.0 ** -17
+
+
+@dataclass(frozen=True)
+class Range:
+    """The bytes of a result: their zero point, the least and the greatest one, whether they are signed."""
+
+    zero: int
+    low: int
+    high: int
+    signed: bool
+
+    @classmethod
+    def of(cls, out: Tensor, act: int = 0) -> Range:
+        """Those of a tensor after a fused activation."""
+        return cls(grid(out)[1], *activation_range(act, out), out.type.dtype.kind == "i")
+
+
+#: No bytes at all.
+NOTHING = Range(0, 0, 0, signed=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """How sums of channels are scaled: a formula of `PARAMETERS` and its parameters, each [channels]."""
+
+    formula: str
+    parameters: tuple[Array, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """What is to be scaled: real multipliers, and no sum's magnitude is above `bound`, each [channels].
+
+    `exact`: FULLY_CONNECTED's rounding, of a product in FLOAT64, else that of `fixedpoint.scale32` by `m` and `s`.
+    """
+
+    m: Array
+    s: Array
+    reals: Array
+    bound: Array
+    exact: bool = False
+
+    @classmethod
+    def of(cls, reals: Array, bound: Array, exact: bool = False) -> Steps:
+        """By real multipliers."""
+        return cls(*multipliers(list(reals)), reals, bound, exact)
+
+    def thresholds(self, k: Array) -> Array:
+        """The least integers whose outputs are at least k, [channels, k] as FLOAT64; infinite where there is none."""
+        return self._double(k) if self.exact else self._shifts(k)
+
+    def _shifts(self, k: Array) -> Array:
+        m = np.maximum(self.m << np.maximum(self.s, 0), 1)[:, None]
+        e = np.maximum(-self.s, 0)[:, None]
+        ties = np.where(e > 0, (k[None] <= 0) * (np.int64(1) << 31) - (np.int64(1) << (30 + e)), 0)
+        above = (k[None].astype(np.int64) << (31 + e)) - (1 << 30) + ties
+        found = np.ceil(above / m)               # above is a multiple of 2 ** 30: exact, and the quotient nearly so
+        if np.abs(found).max(initial=0) >= 1 << 20:
+            found = (-(-above // m)).astype(np.float64)
+        return np.where(self.m[:, None] > 0, found, np.inf)
+
+    def _double(self, k: Array) -> Array:
+        factor = self.reals[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            guess = np.ceil((k[None] - 0.5) / factor)
+            found = np.full(guess.shape, np.inf)
+            for off in (2, 1, 0, -1, -2):
+                found = np.where(away((guess + off) * factor) >= k[None], guess + off, found)
+        return found
+
+    @property
+    def plannable(self) -> bool:
+        """Whether thresholds fit into integers of 64 bits, and scaled sums into ones of 32."""
+        deep = np.where(self.m > 0, -self.s, 0).max(initial=0) > 21
+        wide = np.ldexp(self.bound.astype(np.float64), np.maximum(self.s, 0)).max(initial=0) >= 2.0 ** 31
+        return bool(not deep and not wide and (self.reals * self.bound < 2.0 ** 30).all())
+
+
+def planned(steps: Steps, out: Range, fused: bool) -> Scaling:
+    """The cheapest formula that is exact for every channel. `fused`: a product and a sum are rounded once."""
+    low, high = out.low - out.zero, out.high - out.zero
+    above = low >= 0
+    found = _fitted(steps, low, high, fused, around=not above) if steps.plannable else None
+    if found is not None:
+        return Scaling("above" if above else "around", found)
+    if steps.exact:
+        return Scaling("double", (steps.reals.astype(np.float64),))
+    right = np.maximum(-steps.s, 0)
+    half = np.where(right > 0, np.int64(1) << np.maximum(right - 1, 0), 0)
+    return Scaling("shifts", (steps.m, np.maximum(steps.s, 0), half, right))
+
+
+def _fitted(steps: Steps, low: int, high: int, fused: bool, around: bool) -> tuple[Array, Array] | None:
+    """Slope and offset of each channel: trunc(slope * x + offset), the offset with the sign of x if `around`.
+
+    None where a channel has none.
+    """
+    k = np.arange(max(low, 0) + 1, high + 1)
+    sides = [(k, steps.thresholds(k))]
+    if around:                                   # the output is at most -n from 1 - threshold(1 - n) down
+        n = np.arange(1, 1 - low)
+        sides.append((n, 1 - steps.thresholds(1 - n)))
+    if any(((np.abs(at) > 1 << 24) & (np.abs(at) <= steps.bound[:, None])).any() for _, at in sides):
+        return None
+    best = np.full((3, steps.m.size), -np.inf)   # room, slope, offset
+    for step in (0, 1, -1):
+        slope = steps.reals.astype(np.float32)
+        slope = np.nextafter(slope, np.float32(np.inf * step)) if step else slope
+        room, offset = _room(slope.astype(np.float64), sides, steps.bound, fused)
+        room = np.where((offset > 0) | (not around), room, -np.inf)
+        better = room > best[0]
+        best[:, better] = np.stack([room, slope, offset])[:, better]
+    if not (best[0] > 0).all():
+        return None
+    return best[1].astype(np.float32), best[2].astype(np.float32)
+
+
+def _room(slope: Array, sides: list[tuple[Array, Array]], bound: Array, fused: bool) -> tuple[Array, Array]:
+    """How far the middle of the offsets that put all thresholds on their sides is from wrong ones, and that offset."""
+    least, most = np.full(slope.shape, -np.inf), np.full(slope.shape, np.inf)
+    last = bound.astype(np.float64)[:, None]
+    for k, at in sides:
+        there = at <= last
+        rest = k[None] - slope[:, None] * np.where(there, at, 0.0)
+        least = np.maximum(least, np.where(there, rest, -np.inf).max(1, initial=-np.inf))
+        before = k[None] - slope[:, None] * np.minimum(at - 1, last)
+        most = np.minimum(most, before.min(1, initial=np.inf))
+    # A value just below k may be rounded to k; without fused operations the product is rounded before, too.
+    least, most = (least, most - NEAR) if fused else (least + NEAR, most - 2 * NEAR)
+    least = np.where(np.isinf(least), np.minimum(most - 2 * NEAR, 0.25), least)
+    most = np.where(np.isinf(most), least + 2 * NEAR, most)
+    offset = ((least + most) / 2).astype(np.float32).astype(np.float64)
+    return np.minimum(offset - least, most - offset), offset
+
+
+def block(formula: str) -> int:
+    """The bytes of parameters and start value of one channel."""
+    return 4 + sum(SIZES[p] for p in PARAMETERS[formula])
+
+
+def blocks(start: Array, scaling: Scaling, lanes: int) -> Array:
+    """Start values and parameters as bytes, those of a vector of channels together, zeros behind."""
+    count = -(-start.size // lanes)
+    found = []
+    for values, kind in zip((start, *scaling.parameters), ("i32", *PARAMETERS[scaling.formula]), strict=True):
+        wide = np.zeros(count * lanes, TYPES[kind])
+        wide[:values.size] = values
+        found.append(wide.view(np.uint8).reshape(count, -1))
+    return np.concatenate(found, 1).reshape(-1)
+
+
+def scaled(f: Function, formula: str, lanes: int, x: str, block_: str, offset: int = 0) -> str:
+    """Sums of a vector of channels, scaled and rounded: steps of the output's grid, without its zero point.
+
+    The vector's block of parameters is so many bytes behind `block_`. No |result| is above 2 ** 31.
+    """
+    at, given = offset + 4 * lanes, []
+    for kind in PARAMETERS[formula]:
+        given.append(f.load(vector(lanes, kind), block_, at, 4))
+        at += SIZES[kind] * lanes
+    if formula == "shifts":
+        return _by_shifts(f, lanes, x, *given)
+    if formula == "double":
+        return _by_double(f, lanes, x, given[0])
+    whole, real = vector(lanes, "i32"), vector(lanes)
+    slope, shift = given
+    if formula == "around":
+        sign = f.let(f"and {whole} {x}, {number(whole, SIGN)}")
+        bits = f.let(f"or {whole} {sign}, {f.let(f'bitcast {real} {shift} to {whole}')}")
+        shift = f.let(f"bitcast {whole} {bits} to {real}")
+    y = f.fma(real, f.let(f"sitofp {whole} {x} to {real}"), slope, shift)
+    return f.let(f"fptosi {real} {y} to {whole}")
+
+
+def by_shifts(f: Function, lanes: int, x: str, m: int, s: int) -> str:
+    """x * m * 2 ** (s - 31) with one multiplier for all lanes: `fixedpoint.scale32`."""
+    kind, right = vector(lanes, "i32"), max(-s, 0)
+    return _by_shifts(f, lanes, x, *(number(kind, n) for n in (m, max(s, 0), 1 << right >> 1, right)))
+
+
+def _by_shifts(f: Function, lanes: int, x: str, m: str, left: str, half: str, right: str) -> str:
+    """`fixedpoint.scale32`, word for word."""
+    kind, wide = vector(lanes, "i32"), vector(lanes, "i64")
+    a = f.let(f"sext {kind} {f.let(f'shl {kind} {x}, {left}')} to {wide}")
+    product = f.let(f"mul {wide} {a}, {f.let(f'sext {kind} {m} to {wide}')}")
+    rounded = f.let(f"ashr {wide} {f.let(f'add {wide} {product}, {number(wide, 1 << 30)}')}, {number(wide, 31)}")
+    y = f.let(f"trunc {wide} {rounded} to {kind}")
+    negative = f.let(f"icmp slt {kind} {y}, {number(kind, 0)}")
+    shifted = f.let(f"icmp sgt {kind} {right}, {number(kind, 0)}")
+    less = f.let(f"and {flags(kind)} {negative}, {shifted}")
+    y = f.let(f"add {kind} {f.let(f'add {kind} {y}, {half}')}, {f.let(f'sext {flags(kind)} {less} to {kind}')}")
+    return f.let(f"ashr {kind} {y}, {right}")
+
+
+def _by_double(f: Function, lanes: int, x: str, factor: str) -> str:
+    """A product in FLOAT64, rounded to the nearest, halves away from zero."""
+    kind, real = vector(lanes, "i32"), vector(lanes, "double")
+    product = f.let(f"fmul {real} {f.let(f'sitofp {kind} {x} to {real}')}, {factor}")
+    whole = f.let(f"fptosi {real} {product} to {kind}")
+    rest = f.let(f"fsub {real} {product}, {f.let(f'sitofp {kind} {whole} to {real}')}")
+    more = f.let(f"fptosi {real} {f.let(f'fadd {real} {rest}, {rest}')} to {kind}")
+    return f.let(f"add {kind} {whole}, {more}")
+
+
+def kept(f: Function, lanes: int, y: str, out: Range) -> str:
+    """Steps of the output's grid within its bytes, still without the zero point."""
+    return bounded(f, vector(lanes, "i32"), y, out.low - out.zero, out.high - out.zero)
+
+
+def narrowed(f: Function, lanes: int, y: str, out: Range) -> str:
+    """Steps of the output's grid as its bytes."""
+    kind, y = vector(lanes, "i32"), kept(f, lanes, y, out)
+    y = f.let(f"add {kind} {y}, {number(kind, out.zero)}") if out.zero else y
+    return f.let(f"trunc {kind} {y} to {vector(lanes, 'i8')}")

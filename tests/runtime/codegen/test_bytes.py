@@ -1,0 +1,169 @@
+"""Native code on bytes against NumPy, to the bit: random shapes, grids and tails, on this machine and with less."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from natively import MACHINES, both
+
+from nnx_convert import Model, ModelBuilder, OperandCode
+from nnx_convert.schema import OPS
+
+Array = np.ndarray[Any, Any]
+Rng = np.random.Generator
+Q8, Q8S = OperandCode.TENSOR_QUANT8_ASYMM, OperandCode.TENSOR_QUANT8_ASYMM_SIGNED
+QPC, INT32 = OperandCode.TENSOR_QUANT8_SYMM_PER_CHANNEL, OperandCode.TENSOR_INT32
+
+
+class Net:
+    """A model of bytes in the making."""
+
+    def __init__(self, rng: Rng) -> None:
+        self.rng, self.builder = rng, ModelBuilder()
+        self.kind, self.scales = (Q8, Q8S)[int(rng.integers(0, 2))], dict[int, float]()
+        self.inputs: list[int] = []
+        self.given: list[Array] = []
+        self.model: Model
+
+    def tensor(self, shape: tuple[int, ...], scale: float = 0.02) -> int:
+        """An operand on a grid of about that scale."""
+        low = -128 if self.kind == Q8S else 0
+        zero = low if self.rng.random() < 0.3 else low + int(self.rng.integers(0, 256))
+        made = float(np.float32(scale * self.rng.uniform(0.5, 2)))
+        index = self.builder.add_operand(self.kind, shape, made, zero)
+        self.scales[index] = made
+        return index
+
+    def raw(self, shape: tuple[int, ...]) -> Array:
+        """Bytes, the ends of their range more often than others."""
+        info = np.iinfo(self.kind.dtype)
+        found = np.clip(self.rng.normal(self.rng.integers(info.min, info.max), 60, shape), info.min, info.max)
+        return found.astype(self.kind.dtype)
+
+    def input(self, shape: tuple[int, ...]) -> int:
+        """A model input."""
+        index = self.tensor(shape)
+        self.inputs.append(index)
+        self.given.append(self.raw(shape))
+        return index
+
+    def const(self, value: Any, kind: OperandCode, scale: float = 0.0) -> int:
+        """A constant tensor."""
+        array = np.asarray(value, kind.dtype)
+        index = self.builder.add_operand(kind, array.shape, scale)
+        self.builder.set_operand_value(index, array)
+        return index
+
+    def weights(self, x: int, shape: tuple[int, ...], axis: int, whole: bool = False) -> tuple[int, int]:
+        """Filters, with a scale for each channel or with one in all and a zero point, and the bias they go with."""
+        rng, n = self.rng, shape[axis]
+        spread = 30 * rng.random() + 1
+        if whole or self.kind == Q8 and rng.random() < 0.6:
+            zero = int(rng.integers(90, 160)) if self.kind == Q8 else 0
+            scale, info = float(np.float32(0.005 * rng.uniform(0.5, 2))), np.iinfo(self.kind.dtype)
+            w = self.builder.add_operand(self.kind, shape, scale, zero)
+            drawn = np.clip(rng.normal(zero, spread, shape), info.min, info.max)
+            self.builder.set_operand_value(w, drawn.astype(self.kind.dtype))
+            b = self.const(rng.integers(-2000, 2000, n), INT32, self.scales[x] * scale)
+            return w, b
+        w = self.builder.add_operand(QPC, shape)
+        scales = (0.005 * rng.uniform(0.1, 2, n)).astype(np.float32)
+        self.builder.set_operand_symm_per_channel_quant_params(w, axis, scales.tolist())
+        self.builder.set_operand_value(w, np.clip(rng.normal(0, spread, shape), -127, 127).astype(np.int8))
+        return w, self.const(rng.integers(-2000, 2000, n), INT32)
+
+    def scalar(self, value: int | bool) -> int:
+        """A scalar."""
+        index = self.builder.add_operand(OperandCode.BOOL if isinstance(value, bool) else OperandCode.INT32, ())
+        self.builder.set_operand_value(index, value)
+        return index
+
+    def op(self, name: str, *operands: int, shape: tuple[int, ...], out: int | None = None, scale: float = 0.02) -> int:
+        """An operation with one output of a shape."""
+        index = self.tensor(shape, scale) if out is None else out
+        self.builder.add_operation(OPS[name].code, list(operands), [index])
+        return index
+
+    def finish(self, *outputs: int) -> None:
+        """The model, of these outputs."""
+        self.builder.identify_inputs_and_outputs(self.inputs, list(outputs))
+        self.model = self.builder.finish()
+
+
+def draw(rng: Rng, low: int, high: int, count: int) -> list[int]:
+    return [int(n) for n in rng.integers(low, high, count)]
+
+
+def reach(size: int, k: int, stride: int, dilation: int, before: int, after: int) -> int:
+    return (size + before + after - (k - 1) * dilation - 1) // stride + 1
+
+
+def convolution(rng: Rng, depthwise: bool) -> Net | None:
+    """A convolution with any padding, stride and dilation, a sum, and a second convolution."""
+    net = Net(rng)
+    n, c, h, w = draw(rng, 1, 3, 1)[0], *draw(rng, 1, 90 if depthwise else 40, 1), *draw(rng, 1, 20, 2)
+    (kh, kw), (sh, sw), (dh, dw), (pt, pb, pl, pr) = draw(rng, 1, 5, 2), draw(rng, 1, 3, 2), draw(rng, 1, 3, 2), draw(
+        rng, 0, 3, 4)
+    oh, ow = reach(h, kh, sh, dh, pt, pb), reach(w, kw, sw, dw, pl, pr)
+    if oh < 1 or ow < 1:
+        return None
+    out = c if depthwise else draw(rng, 1, 70, 1)[0]
+    shape = (n, oh, ow, out)
+    x = net.input((n, h, w, c))
+    filt, bias = net.weights(x, (1, kh, kw, c) if depthwise else (out, kh, kw, c), 3 if depthwise else 0)
+    more = [1] if depthwise else []
+    act = draw(rng, 0, 4, 1)[0]
+    args = [*map(net.scalar, (pl, pr, pt, pb, sw, sh, *more, act, False, dw, dh))]
+    y = net.op("DEPTHWISE_CONV_2D" if depthwise else "CONV_2D", x, filt, bias, *args, shape=shape)
+    z = net.op("ADD", *((y, net.input(shape)) if rng.random() < 0.5 else (net.input(shape), y)),
+               net.scalar(draw(rng, 0, 4, 1)[0]), shape=shape)
+    last, none = net.weights(z, (5, 2, 1, out), 0)
+    u = net.op("CONV_2D", z, last, none, *map(net.scalar, (0, 1, 1, 0, 1, 1, 0)), shape=(n, oh, ow + 1, 5))
+    net.finish(z, u) if rng.random() < 0.5 else net.finish(u)
+    return net
+
+
+def product(rng: Rng) -> Net:
+    """Rows by a constant matrix, with an activation, and a sum."""
+    net = Net(rng)
+    rows, depth, units = draw(rng, 1, 20, 1)[0], *draw(rng, 1, 100, 2)
+    x = net.input((rows, depth))
+    y = net.op("FULLY_CONNECTED", x, *net.weights(x, (units, depth), 0, whole=True), net.scalar(draw(rng, 0, 4, 1)[0]),
+               shape=(rows, units))
+    net.finish(net.op("ADD", y, net.input((rows, units)), net.scalar(0), shape=(rows, units)))
+    return net
+
+
+def addition(rng: Rng) -> Net:
+    """Sums and differences of arrays that broadcast."""
+    net, shape = Net(rng), (*draw(rng, 1, 6, draw(rng, 0, 3, 1)[0]), int(rng.choice([1, 3, 16, 17, 40, 70])))
+    y = net.input(shape)
+    for _ in range(draw(rng, 1, 4, 1)[0]):
+        z = net.input(tuple(1 if rng.random() < 0.3 else n for n in shape))
+        name = str(rng.choice(["ADD", "SUB"]))
+        y = net.op(name, *((z, y) if rng.random() < 0.5 else (y, z)), net.scalar(draw(rng, 0, 4, 1)[0]), shape=shape)
+    net.finish(y)
+    return net
+
+
+MAKES: dict[str, Callable[[Rng], Net | None]] = {
+    "convolution": lambda rng: convolution(rng, False), "depthwise": lambda rng: convolution(rng, True),
+    "product": product, "addition": addition}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("family", MAKES)
+def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
+    rng, ran = np.random.default_rng(11), 0
+    for n in range(24 if machine == "host" else 10):
+        net = MAKES[family](rng)
+        if net is None:
+            continue
+        want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
+        assert native == len(net.model.operations), n
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_array_equal(g, w, err_msg=f"{n}")
+        ran += 1
+    assert ran > 3
