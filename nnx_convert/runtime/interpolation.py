@@ -35,9 +35,9 @@ class Axis:
         """Where output cells lie, in cells of the input; `real` is what half-pixel and asymmetric grids count in."""
         y, length, factor = np.arange(self.out, dtype=real), self.factor * self.size, real(self.factor)
         if grid == ALIGNED:
-            return np.zeros(self.out) if length == 1 else np.float64(y) * (self.size - 1) / (length - 1)
+            return np.zeros(self.out) if length == 1 else y.astype(np.float64) * (self.size - 1) / (length - 1)
         if grid == ASYMMETRIC:
-            return y / factor
+            return np.asarray(y / factor)
         if grid == CROPPED:
             start, end = (float(v) * (self.size - 1) for v in self.roi)
             return np.full(self.out, (start + end) / 2) if self.out == 1 else start + y * (end - start) / (length - 1)
