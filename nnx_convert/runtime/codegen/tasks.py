@@ -137,7 +137,8 @@ class Family:
 SCRATCH: Slot = -1
 FAMILIES: dict[str, Family] = {}
 #: The modules that hold them.
-MODULES = ("dense", "depthwise", "elements", "folds", "copies", "bytes", "sums", "depthwise_bytes", "layouts", "matmul")
+MODULES = ("dense", "depthwise", "elements", "folds", "copies", "layouts", "matmul",
+           "bytes", "sums", "depthwise_bytes", "windows", "layouts", "matmul", "grouped", "images")
 
 
 def native(family: Family, *ops: OpDef, of_bytes: bool = False) -> None:

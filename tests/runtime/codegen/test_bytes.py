@@ -23,6 +23,7 @@ class Net:
     def __init__(self, rng: Rng) -> None:
         self.rng, self.builder = rng, ModelBuilder()
         self.kind, self.scales = (Q8, Q8S)[int(rng.integers(0, 2))], dict[int, float]()
+        self.zeros: dict[int, int] = {}
         self.inputs: list[int] = []
         self.given: list[Array] = []
         self.model: Model
@@ -33,7 +34,7 @@ class Net:
         zero = low if self.rng.random() < 0.3 else low + int(self.rng.integers(0, 256))
         made = float(np.float32(scale * self.rng.uniform(0.5, 2)))
         index = self.builder.add_operand(self.kind, shape, made, zero)
-        self.scales[index] = made
+        self.scales[index], self.zeros[index] = made, zero
         return index
 
     def raw(self, shape: tuple[int, ...]) -> Array:
@@ -80,10 +81,11 @@ class Net:
         self.builder.set_operand_value(index, value)
         return index
 
-    def op(self, name: str, *operands: int, shape: tuple[int, ...], out: int | None = None, scale: float = 0.02) -> int:
-        """An operation with one output of a shape."""
-        index = self.tensor(shape, scale) if out is None else out
-        self.builder.add_operation(OPS[name].code, list(operands), [index])
+    def op(self, name: str, *operands: int, shape: tuple[int, ...], like: int | None = None) -> int:
+        """An operation with one output of a shape, on a grid of its own or on another operand's."""
+        index = self.tensor(shape) if like is None else \
+            self.builder.add_operand(self.kind, shape, self.scales[like], self.zeros[like])
+        self.builder.add(OPS[name], list(operands), [index])
         return index
 
     def finish(self, *outputs: int) -> None:
@@ -148,9 +150,37 @@ def addition(rng: Rng) -> Net:
     return net
 
 
+def pool(rng: Rng) -> Net | None:
+    """Windows of images."""
+    n, h, w, c = draw(rng, 1, 3, 1)[0], *draw(rng, 1, 20, 2), *draw(rng, 1, 90, 1)
+    (kh, kw), (sh, sw) = draw(rng, 2, 5, 2), draw(rng, 1, 4, 2)
+    pt, pb, pl, pr = (int(rng.integers(0, k)) for k in (kh, kh, kw, kw))
+    oh, ow = reach(h, kh, sh, 1, pt, pb), reach(w, kw, sw, 1, pl, pr)
+    if oh < 1 or ow < 1 or (oh - 1) * sh - pt >= h or (ow - 1) * sw - pl >= w:
+        return None
+    net = Net(rng)
+    x = net.input((n, h, w, c))
+    net.finish(net.op(str(rng.choice(["AVERAGE_POOL_2D", "MAX_POOL_2D"])), x,
+                      *map(net.scalar, (pl, pr, pt, pb, sw, sh, kw, kh, draw(rng, 0, 4, 1)[0])),
+                      shape=(n, oh, ow, c), like=x))
+    return net
+
+
+def mean(rng: Rng) -> Net:
+    """A mean over axes before the last."""
+    net, shape = Net(rng), (*draw(rng, 1, 12, 3), draw(rng, 2, 90, 1)[0])
+    low = draw(rng, 0, 3, 1)[0]
+    axes = list(range(low, min(3, low + draw(rng, 1, 3, 1)[0])))
+    x = net.input(shape)
+    net.finish(net.op("MEAN", x, net.const(axes, INT32), net.scalar(1),
+                      shape=tuple(1 if i in axes else n for i, n in enumerate(shape)), like=x))
+    return net
+
+
 MAKES: dict[str, Callable[[Rng], Net | None]] = {
     "convolution": lambda rng: convolution(rng, False), "depthwise": lambda rng: convolution(rng, True),
-    "product": product, "addition": addition}
+    "product": product, "addition": addition,
+    "pool": pool, "mean": mean}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
