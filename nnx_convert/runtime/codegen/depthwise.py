@@ -11,6 +11,7 @@ from ...types import Array
 from ..bind import Bound
 from .dense import ITEM, as_image, border_of, followed, pads, taken
 from .elements import BOUNDS, Part, chained
+from .grouped import in_groups
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .places import Place
@@ -183,7 +184,7 @@ def packed(w: Array, bias: Array, lanes: int) -> Array:
 
 
 def _takes(b: Bound, machine: Machine) -> bool:
-    return taken(b, machine, "w", "b") and b.args["mult"] == 1 and math.prod(b.args["w"].shape[1:3]) <= 64
+    return taken(b, machine, "w", "b") and (b.args["mult"] > 1 or math.prod(b.args["w"].shape[1:3]) <= 64)
 
 
 def _patch_of(size: tuple[int, int], strides: tuple[int, int], h: int, w: int, registers: int) -> tuple[int, int]:
@@ -200,6 +201,8 @@ def _make(w: Workshop, group: Group) -> Task:
     _, kh, kw, channels = filters.shape
     x, out = w.place(b.slots["x"]).shifted(top, left), w.place(group.outputs[0])
     strides, dilations = (b.args["sh"], b.args["sw"]), (b.args.get("dh", 1), b.args.get("dw", 1))
+    if b.args["mult"] > 1:
+        return in_groups(w, group, filters.transpose(3, 1, 2, 0), channels // b.args["mult"], dilations)
     chain, slots = chained(group.tail, b.outputs[0])
     weights = w.pack(packed(filters.reshape(kh * kw, channels), b.args["b"].data, w.machine.lanes))
     patch = _patch_of((kh, kw), strides, out.shape[1], out.shape[2], w.machine.registers)

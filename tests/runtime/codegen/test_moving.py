@@ -125,8 +125,47 @@ def stacked(rng: np.random.Generator) -> Net:
     return net
 
 
+def groups(rng: np.random.Generator) -> Net:
+    """A convolution in groups, one that is transposed, and a depthwise one with several filters a channel."""
+    (n, groups, depth), (h, w), (each,) = draw(rng, 1, 4, 3), draw(rng, 3, 14, 2), draw(rng, 1, 20, 1)
+    (kh, kw), (sh, sw), (top, low, left, right) = draw(rng, 1, 4, 2), draw(rng, 1, 3, 2), draw(rng, 0, 2, 4)
+    oh, ow, units = (h + top + low - kh) // sh + 1, (w + left + right - kw) // sw + 1, groups * each
+    net = Net()
+    x, bias = net.input(rng.standard_normal((n, h, w, groups * depth))), net.const(rng.standard_normal(units))
+    y = net.op("GROUPED_CONV_2D", x, net.const(rng.standard_normal((units, kh, kw, depth))), bias,
+               *map(net.scalar, (left, right, top, low, sw, sh, groups, draw(rng, 0, 4, 1)[0], False)),
+               shape=(n, oh, ow, units))
+    y = net.op("MUL", y, net.input(rng.standard_normal((n, oh, ow, units))), net.scalar(0), shape=(n, oh, ow, units))
+    kh, kw = (k + s for k, s in zip(draw(rng, 0, 3, 2), (sh, sw), strict=True))
+    top, low, left, right = draw(rng, 0, 2, 4)
+    low, right = low - 1, right - 1
+    th, tw = (oh - 1) * sh + kh - top - low, (ow - 1) * sw + kw - left - right
+    outs = [y]
+    if th > 0 < tw:
+        outs.append(net.op("TRANSPOSE_CONV_2D", y, net.const(rng.standard_normal((each, kh, kw, units))),
+                           net.const(rng.standard_normal(each)),
+                           *map(net.scalar, (left, right, top, low, sw, sh, 1, False)), shape=(n, th, tw, each)))
+    wide = units * 3
+    outs.append(net.op("DEPTHWISE_CONV_2D", y, net.const(rng.standard_normal((1, 3, 2, wide))),
+                       net.const(np.ones(wide)), *map(net.scalar, (1, 0, 1, 1, 1, 1, 3, 0)), shape=(n, oh, ow, wide)))
+    net.model = net.finish(*outs)
+    return net
+
+
+def resized(rng: np.random.Generator) -> Net:
+    """Images of another size, by each rule of where its cells are."""
+    n, h, w, oh, ow = draw(rng, 1, 3, 1)[0], *draw(rng, 1, 12, 4)
+    c, (align, half) = int(rng.choice([1, 2, 3, 16, 19])), [(0, 0), (1, 0), (0, 1)][draw(rng, 0, 3, 1)[0]]
+    net, outs = Net(), list[int]()
+    x = net.input(rng.standard_normal((n, h, w, c)))
+    for name in ("RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"):
+        outs.append(net.op(name, x, *map(net.scalar, (ow, oh, False, bool(align), bool(half))), shape=(n, oh, ow, c)))
+    net.model = net.finish(*outs)
+    return net
+
+
 MAKES: dict[str, Make] = {"matmul": matmul, "turned": turned, "cut": cut, "blocks": blocks, "edges": edges,
-                          "stacked": stacked}
+                          "stacked": stacked, "groups": groups, "resized": resized}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
