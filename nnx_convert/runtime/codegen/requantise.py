@@ -128,17 +128,17 @@ def _fitted(steps: Steps, low: int, high: int, fused: bool, around: bool) -> tup
         sides.append((n, 1 - steps.thresholds(1 - n)))
     if any(((np.abs(at) > 1 << 24) & (np.abs(at) <= steps.bound[:, None])).any() for _, at in sides):
         return None
-    best = np.full((3, steps.m.size), -np.inf)   # room, slope, offset
-    for step in (0, 1, -1):
-        slope = steps.reals.astype(np.float32)
-        slope = np.nextafter(slope, np.float32(np.inf * step)) if step else slope
-        room, offset = _room(slope.astype(np.float64), sides, steps.bound, fused)
-        room = np.where((offset > 0) | (not around), room, -np.inf)
-        better = room > best[0]
-        best[:, better] = np.stack([room, slope, offset])[:, better]
-    if not (best[0] > 0).all():
-        return None
-    return best[1].astype(np.float32), best[2].astype(np.float32)
+    found, left = np.zeros((2, steps.m.size), np.float32), np.arange(steps.m.size)
+    nearest = steps.reals.astype(np.float32)
+    for slopes in (nearest, np.nextafter(nearest, np.float32(np.inf)), np.nextafter(nearest, np.float32(-np.inf))):
+        slope = slopes[left]
+        room, offset = _room(slope.astype(np.float64), [(k, at[left]) for k, at in sides], steps.bound[left], fused)
+        good = (room > 0) & ((offset > 0) | (not around))
+        found[:, left[good]] = slope[good], offset[good]
+        left = left[~good]
+        if not left.size:
+            return found[0], found[1]
+    return None
 
 
 def _room(slope: Array, sides: list[tuple[Array, Array]], bound: Array, fused: bool) -> tuple[Array, Array]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from typing import Protocol
 
@@ -66,9 +67,20 @@ class Workshop:
     machine: Machine
     places: Mapping[Slot, Place]
     constants: Mapping[Slot, Array]
+    fault: int = 0
     weights: list[tuple[int, Array]] = field(default_factory=list)
     used: int = 0
+    checks: list[tuple[str, str]] = field(default_factory=list)
     _kept: dict[Slot, Place] = field(default_factory=dict)
+
+    def check(self, text: str, origin: str) -> int:
+        """The number of a check that code makes of values of a run.
+
+        Where a value fails it, code stores number << 32 | value (32 bits) at `fault` in the arena and goes on with
+        another one; the run ends with a `RunError` of the text, with the value in place of {}, and the origin.
+        """
+        self.checks.append((text, origin))
+        return len(self.checks)
 
     def pack(self, *arrays: Array) -> int:
         """Add arrays to the weights, without a gap between them; the offset in bytes.
@@ -137,8 +149,8 @@ class Family:
 SCRATCH: Slot = -1
 FAMILIES: dict[str, Family] = {}
 #: The modules that hold them.
-MODULES = ("dense", "depthwise", "elements", "folds", "copies", "layouts", "matmul",
-           "bytes", "sums", "depthwise_bytes", "windows", "layouts", "matmul", "grouped", "images")
+MODULES = ("dense", "depthwise", "elements", "folds", "copies", "layouts",
+           "matmul", "bytes", "sums", "depthwise_bytes", "windows", "grouped", "images")
 
 
 def native(family: Family, *ops: OpDef, of_bytes: bool = False) -> None:
@@ -156,9 +168,15 @@ def beside(plain: Family, of_bytes: Family) -> Family:
 
 def family_of(op: OpDef) -> Family | None:
     """The family of an operation, or of what it is a twin of; None where it has no native code."""
+    _register()
+    return FAMILIES.get(kind(op))
+
+
+@cache
+def _register() -> None:
+    """Import the modules that register families, which import this one."""
     for module in MODULES:
         import_module(f".{module}", __package__)
-    return FAMILIES.get(kind(op))
 
 
 def kind(op: OpDef) -> str:
