@@ -22,13 +22,13 @@ def test_an_operator_that_is_none_of_onnx() -> None:
     assert takes("", "Magic", 20) is None and takes("com.microsoft", "Gelu", 1) is None
 
 
-def model(op: str, *types: int, **attributes: Any) -> bytes:
+def model(op: str, *types: int, opset: int = 21, **attributes: Any) -> bytes:
     """A model of one node with inputs of these types, each of shape [2, 2]."""
     names = [f"x{i}" for i in range(len(types))]
     ins = [helper.make_tensor_value_info(n, t, (2, 2)) for n, t in zip(names, types, strict=True)]
     out = helper.make_empty_tensor_value_info("y")
     graph = helper.make_graph([helper.make_node(op, names, ["y"], **attributes)], "g", ins, [out])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]).SerializeToString()
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]).SerializeToString()
 
 
 @pytest.mark.parametrize(("op", "types", "said"), [
@@ -48,6 +48,10 @@ def test_types_that_do_not_fit(op: str, types: tuple[int, ...], said: str) -> No
 def test_an_operator_that_is_newer_than_the_file_says() -> None:
     with pytest.raises(FormatError, match=r"RMSNormalization: is an operator of version 23 of ai.onnx on, and"):
         nnx_convert.convert(model("RMSNormalization", FLOAT, FLOAT))
+
+
+def test_what_an_optimiser_writes_into_older_files() -> None:
+    nnx_convert.convert(model("LayerNormalization", FLOAT, FLOAT, opset=13))
 
 
 @pytest.mark.parametrize(("op", "types"), [
