@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...errors import RunError
 from ...types import Array, Tensor
 from ..bind import Bound, Program, Slot, Step, failing, fill
 from ..blas import cores
@@ -79,6 +80,11 @@ class Layout:
     scratch: dict[int, Place]
     size: int
 
+    @property
+    def fault(self) -> int:
+        """Where native code says what it met and cannot do: see `Workshop.check`."""
+        return self.size - ALIGN
+
 
 @dataclass
 class Planner:
@@ -101,7 +107,7 @@ class Planner:
         places = {slot: self._at(slot, b.offset) for slot, b in blocks.items()}
         rooms = {n: Place("%arena", b.offset, (self.threads, b.size // self.threads), (b.size // self.threads, 1), 1)
                  for n, b in scratch.items()}
-        return Layout(units, places, rooms, size + SLACK)
+        return Layout(units, places, rooms, size + SLACK + ALIGN)
 
     def _views(self, order: Sequence[Group | Step]) -> None:
         """A slot that is another one's bytes in another shape."""
@@ -285,6 +291,7 @@ class Frame:
             s: p.of(arena, program.tensors[s].type.dtype) for s, p in places.items() if s in program.tensors}
         self.inputs = [None if i is None else arrays[i] for i in program.inputs]
         self.outputs = [arrays[i] for i in program.outputs]
+        self.fault = arena[owner.layout.fault:owner.layout.fault + 8].view(np.int64)
         self.calls = [part if isinstance(part, Native) else (part, (
             *(arrays[i] for i in part.outs), *fill(part.args, arrays), *(np.empty(s, d) for s, d in part.scratch)))
             for part in owner.parts]
@@ -300,9 +307,9 @@ class NativeProgram:
         planner = Planner(program, machine, threads)
         self.layout = planner.layout(order)
         affordable(self.layout.size, "the arena")
-        shop = Workshop(machine, self.layout.places, program.constants)
+        shop = Workshop(machine, self.layout.places, program.constants, self.layout.fault)
         found = stretches(self.layout, planner, shop)
-        self.weights = shop.blob(SLACK)
+        self.weights, self._checks = shop.blob(SLACK), tuple(shop.checks)
         self.parts = self._compiled(found, machine)
         self._idle: deque[Frame] = deque(maxlen=ARENAS)
 
@@ -334,6 +341,8 @@ class NativeProgram:
         for call in frame.calls:
             if isinstance(call, Native):
                 workers.run(call.address, frame.arena, weights, self.threads, call.waits)
+                if self._checks and frame.fault[0]:
+                    raise self._error(int(frame.fault[0]))
             else:
                 step, args = call
                 with failing(step.name, step.origin):
@@ -341,3 +350,9 @@ class NativeProgram:
         found = [o.copy() for o in frame.outputs]
         self._idle.append(frame)
         return found
+
+    def _error(self, fault: int) -> RunError:
+        """What native code met: the number of a check, and 32 bits of the value that failed it."""
+        number, value = fault >> 32, (fault & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)
+        text, origin = self._checks[number - 1]
+        return RunError(text.format(value), origin)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from natively import MACHINES, Net, apart, both
 
-from nnx_convert import OperandCode
+from nnx_convert import CompiledModel, OperandCode, RunError
 
 #: |got - want| <= NEAR * the largest |want|.
 NEAR = 1e-5
@@ -164,8 +164,25 @@ def resized(rng: np.random.Generator) -> Net:
     return net
 
 
+def picked(rng: np.random.Generator) -> Net:
+    """Elements and rows by indices, of a run and known before."""
+    shape, kind = draw(rng, 1, 12, draw(rng, 1, 4, 1)[0]), KINDS[draw(rng, 0, len(KINDS), 1)[0]]
+    axis, wide = draw(rng, 0, len(shape), 1)[0], draw(rng, 1, 6, draw(rng, 1, 3, 1)[0])
+    net = Net()
+    x = net.input(rng.integers(0, 100, shape), kind)
+    indices = rng.integers(0, shape[axis], wide)
+    out = [*shape[:axis], *wide, *shape[axis + 1:]]
+    ends = [net.op("host.GATHER", x, net.scalar(axis), at, shape=out, kind=kind)
+            for at in (net.input(indices, INT32), net.const(indices, INT32))]
+    table = net.input(rng.standard_normal((5, *shape)))
+    rows = net.input(rng.integers(0, 5, 7), INT32)
+    net.model = net.finish(*ends, net.op("EMBEDDING_LOOKUP", rows, table, shape=(7, *shape)))
+    return net
+
+
 MAKES: dict[str, Make] = {"matmul": matmul, "turned": turned, "cut": cut, "blocks": blocks, "edges": edges,
-                          "stacked": stacked, "groups": groups, "resized": resized}
+                          "stacked": stacked, "groups": groups, "resized": resized,
+                          "picked": picked}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -178,3 +195,20 @@ def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
         assert native == len(net.model.operations), n
         assert all(g.dtype == w.dtype and g.shape == w.shape for g, w in zip(got, want, strict=True))
         assert apart([g.astype(float) for g in got], [w.astype(float) for w in want]) <= NEAR, n
+
+
+@pytest.mark.parametrize("wrong", [-1, 5, -2**31, 2**31 - 1])
+def test_an_index_out_of_bounds_is_told(wrong: int) -> None:
+    net = Net()
+    indices = net.input(np.array([0, 4, 2]), INT32)
+    table = net.const(np.arange(15).reshape(5, 3))
+    y = net.op("EMBEDDING_LOOKUP", indices, table, shape=(3, 3))
+    model = net.finish(net.op("RELU", y, shape=(3, 3)))
+    given = np.array([1, wrong, 2], np.int32)
+    for backend in ("numpy", "native"):
+        run = CompiledModel(model, backend=backend, threads=2)
+        for _ in range(2):
+            with pytest.raises(RunError, match=rf"index {wrong} is not in \[0, 5\)") as error:
+                run.run([given])
+            assert str(error.value).startswith("NNX402 operation 0 EMBEDDING_LOOKUP: index ")
+        np.testing.assert_array_equal(run.run([np.array([4, 0, 1], np.int32)])[0], [[12, 13, 14], [0, 1, 2], [3, 4, 5]])

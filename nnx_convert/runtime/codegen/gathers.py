@@ -1,0 +1,116 @@
+"""Rows and elements picked by indices; one that is out of bounds is told, as in NumPy, by an error of the run."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ...ops import ex, gather
+from ...types import I32, OBJECTS, Tensor
+from ..bind import Bound
+from .ir import SHARED, Function, Module
+from .machine import Machine
+from .places import Place
+from .strides import ENOUGH
+from .tasks import Family, Group, Task, Workshop, native
+
+INDEX = 4
+
+
+@dataclass(frozen=True)
+class Check:
+    """Indices have to be below a size; `number` is that of the workshop's check, `fault` where to say it failed."""
+
+    size: int
+    number: int
+    fault: int
+
+    def emit(self, f: Function, index: str) -> str:
+        """Emit the test of an index of 64 bits; the index, or 0 in place of one that fails."""
+        wrong = f.let(f"icmp uge i64 {index}, {self.size}")
+
+        def tell() -> None:
+            low = f.let(f"and i64 {index}, {0xFFFFFFFF}")
+            f.store("i64", f.let(f"or i64 {low}, {self.number << 32}"), "%arena", self.fault, 8)
+        f.when(wrong, tell)
+        return f.select(wrong, "i64", "0", index)
+
+
+@dataclass(frozen=True)
+class Gather:
+    """x [before, size, inner] at indices along its middle: [before, count, inner], of `inner` bytes; all are dense.
+
+    Without a `check`, the indices are known to be in bounds.
+    """
+
+    x: Place
+    indices: Place
+    out: Place
+    sizes: tuple[int, int, int, int]
+    check: Check | None
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("gather", self), lambda name: self._build(m, name))
+
+    def _build(self, m: Module, name: str) -> None:
+        f = Function(m, name, SHARED)
+        before, _, count, _ = self.sizes
+        high, low = f.share(before if before >= ENOUGH else count)
+
+        def part(i: str, _: list[str]) -> None:
+            if before >= ENOUGH:
+                f.loop(0, count, 1, [], lambda k, _: self._pick(f, k, i, 1))
+            else:
+                self._pick(f, i, "0", before)
+        f.loop(high, low, 1, [], part)
+        f.finish()
+
+    def _pick(self, f: Function, k: str, first: str, times: int) -> None:
+        """What index k picks, from so many parts of x."""
+        _, size, count, inner = self.sizes
+        x, indices, out = (f.at(p.base, p.offset) for p in (self.x, self.indices, self.out))
+        index = f.let(f"sext i32 {f.load('i32', indices, f.mul(k, INDEX))} to i64")
+        if self.check is not None:
+            index = self.check.emit(f, index)
+        source = f.at(x, f.mul(f.add(f.mul(first, size), index), inner))
+        to = f.at(out, f.mul(f.add(f.mul(first, count), k), inner))
+
+        def copy(_: str, now: list[str]) -> list[str]:
+            f.copy(now[0], now[1], inner)
+            return [f.at(now[0], count * inner), f.at(now[1], size * inner)]
+        f.loop(0, times, 1, [("ptr", to), ("ptr", source)], copy)
+
+
+def _arguments(b: Bound) -> tuple[str, str, int]:
+    """The names of what is picked from and of the indices, and the axis."""
+    if "lookups" in b.args:
+        return "values", "lookups", 0
+    return "x", "indices", b.args["axis"] % len(b.args["x"].shape)
+
+
+def _within(indices: Tensor, size: int) -> bool:
+    """Whether indices are known and in bounds."""
+    return indices.data is not None and bool((indices.data >= 0).all() and (indices.data < size).all())
+
+
+def _takes(b: Bound, _: Machine) -> bool:
+    """Known indices that are out of bounds are an error before a run, which NumPy's kernel raises."""
+    names = _arguments(b)
+    x, indices, out = b.args[names[0]], b.args[names[1]], b.outs[0]
+    same = x.type == out.type not in OBJECTS and x.quant == out.quant and indices.type == I32
+    return same and x.size > 0 < out.size and (indices.data is None or _within(indices, x.shape[names[2]]))
+
+
+def _make(w: Workshop, group: Group) -> Task:
+    b = group.head
+    name, at, axis = _arguments(b)
+    x, indices, out = w.place(b.slots[name]), w.place(b.slots[at]), w.place(b.outputs[0])
+    size, check = x.shape[axis], None
+    if not _within(b.args[at], size):
+        number = w.check(f"index {{}} is not in [0, {size})", b.origin)
+        check = Check(size, number, w.fault)
+    sizes = math.prod(x.shape[:axis]), size, indices.size, math.prod(x.shape[axis + 1:]) * x.item
+    return Gather(x, indices, out, sizes, check)
+
+
+native(Family(_takes, _make), gather.GATHER, gather.EMBEDDING_LOOKUP, ex.GATHER_EX)
