@@ -1,0 +1,81 @@
+"""Formulas that scale sums: exact at and beside every threshold, whether or not products and sums are fused."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from natively import MACHINES
+
+from nnx_convert.runtime.codegen.ir import Function, Module, vector
+from nnx_convert.runtime.codegen.objects import Library, compiled
+from nnx_convert.runtime.codegen.pool import RUN, pool
+from nnx_convert.runtime.codegen.requantise import Range, Scaling, Steps, block, blocks, narrowed, planned, scaled
+from nnx_convert.runtime.fixedpoint import away, scale32
+
+Array = np.ndarray[Any, Any]
+#: What a network has, what it seldom has, and what no formula in FLOAT32 does.
+DRAWS: dict[str, Callable[[np.random.Generator], Array]] = {
+    "usual": lambda rng: 2.0 ** rng.uniform(-11, -6, 16), "wide": lambda rng: 2.0 ** rng.uniform(-16, 1, 16),
+    "tiny": lambda rng: 2.0 ** rng.uniform(-40, -20, 16), "halves": lambda rng: 2.0 ** -rng.integers(1, 12, 16)}
+
+
+def sums(steps: Steps, rng: np.random.Generator) -> Array:
+    """Sums [n, channels]: some of all, zero, the ends, and those beside thresholds."""
+    found = steps.thresholds(np.arange(-255, 256))
+    near = np.where(np.abs(found) < 2.0 ** 40, found, 0).astype(np.int64).T
+    bound = steps.bound
+    drawn = rng.integers(-bound, bound + 1, (2000, bound.size))
+    x = np.concatenate([near, near - 1, near + 1, drawn, [bound, -bound, 0 * bound]])
+    return np.clip(x, -bound, bound)
+
+
+def definition(steps: Steps, x: Array, out: Range) -> Array:
+    """What is exact, as bytes of the output."""
+    found = away(x * steps.reals).astype(np.int64) if steps.exact else scale32(x, steps.m, steps.s)
+    return np.clip(found + out.zero, out.low, out.high)
+
+
+def natively(scaling: Scaling, x: Array, out: Range, machine: str) -> Array:
+    """What code gives for 16 channels."""
+    m = Module(MACHINES[machine])
+    f, lanes = Function(m, "f", RUN, exported=True), m.machine.lanes
+    step = block(scaling.formula) * lanes
+
+    def row(i: str, _: list[str]) -> None:
+        for v in range(16 // lanes):
+            value = f.load(vector(lanes, "i32"), "%arena", f.add(f.mul(i, 64), v * lanes * 4))
+            y = narrowed(f, lanes, scaled(f, scaling.formula, lanes, value, "%weights", v * step), out)
+            y = f.let(f"sext {vector(lanes, 'i8')} {y} to {vector(lanes, 'i32')}")
+            f.store(vector(lanes, "i32"), y, "%arena", f.add(f.mul(i, 64), v * lanes * 4))
+    f.loop(0, len(x), 1, [], row)
+    f.finish()
+    library = Library(compiled(m.text(), m.machine), ("f",), m.machine)
+    cells, given = x.astype(np.int32), blocks(np.zeros(16, np.int64), scaling, lanes)
+    pool().run(library.address("f"), cells.ctypes.data, given.ctypes.data, 1, 0)
+    return cells.astype(np.int8)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("draw", DRAWS)
+def test_every_formula_is_the_definition(draw: str, exact: bool, machine: str) -> None:
+    rng, seen = np.random.default_rng(5), set()
+    for n in range(6):
+        bound = rng.integers(1, 1 << int(rng.integers(3, 26)), 16)
+        steps = Steps.of(DRAWS[draw](rng), bound, exact)
+        zero = int(rng.integers(-128, 128))
+        out = Range(zero, zero if n % 2 else -128, 127, True)
+        scaling, x = planned(steps, out, MACHINES[machine].fused), sums(steps, rng)
+        seen.add(scaling.formula)
+        np.testing.assert_array_equal(natively(scaling, x, out, machine), definition(steps, x, out), str(n))
+    assert draw != "usual" or seen >= {"above", "around"}
+
+
+def test_only_what_is_proven_is_taken() -> None:
+    out = Range(0, -128, 127, signed=True)
+    deep = Steps.of(np.full(1, 2.0 ** -30), np.array([1 << 30]))
+    assert planned(deep, out, fused=True).formula == "shifts"
+    high = Steps.of(np.full(1, 2.0 ** 8), np.array([1 << 24]), exact=True)
+    assert planned(high, out, fused=True).formula == "double"
