@@ -1,6 +1,7 @@
 """Object code that is kept: found again, made anew where it is not what was written, private, bounded."""
 from __future__ import annotations
 
+import ctypes
 import os
 import stat
 import subprocess
@@ -15,8 +16,10 @@ from natively import AVX2, host
 
 from nnx_convert.runtime.codegen import cache, machine
 from nnx_convert.runtime.codegen.cache import Cache, key, user_cache
+from nnx_convert.runtime.codegen.ir import Function, Module
+from nnx_convert.runtime.codegen.loader import Loaded
 from nnx_convert.runtime.codegen.machine import AVX512, BASELINE, told
-from nnx_convert.runtime.codegen.objects import apart, together
+from nnx_convert.runtime.codegen.objects import Library, Linked, apart, compiled, together
 
 #: Whether this is a machine that needs no compiler to be known, nor to load what is compiled.
 KNOWN = sys.platform == "linux" and host().x86
@@ -186,3 +189,31 @@ def test_a_second_process_makes_nothing(tmp_path: Path) -> None:
         path.write_bytes(path.read_bytes()[:100])
     assert run(warm=False) == want and run(warm=True) == want
 
+
+
+def in_parts(count: int) -> tuple[bytes, ...]:
+    """Functions that call each other around, each 1,000 more than the next, in so many object files."""
+    m = Module(host())
+    for n in range(6):
+        f = Function(m, f"f{n}", (("i64", "%x"),), exported=n == 0)
+        for _ in range(1000):
+            f.let("add i64 %x, 1")               # text, which makes it worth a module of its own
+        more = f.let(f"call i64 @f{n + 1}(i64 %x)") if n < 5 else "%x"
+        f.finish(f"i64 {f.let(f'add i64 {more}, {10 ** n}')}")
+    texts = m.texts(count)
+    assert len(texts) == (1 if count == 1 else min(count, 2))
+    return compiled(texts, host())
+
+
+@pytest.mark.parametrize("count", [1, 2, 8])
+@pytest.mark.parametrize("kind", [Library, Linked])
+def test_functions_of_several_objects_call_each_other(kind: type, count: int) -> None:
+    library = kind(in_parts(count), ("f0",), host())
+    assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(library.address("f0"))(7) == 111118
+
+
+def test_what_is_no_object_file_is_refused() -> None:
+    with pytest.raises(ValueError, match="no object file"):
+        Loaded([b"\x7fELF" + bytes(100)])
+    with pytest.raises(RuntimeError):
+        compiled(["define void @f() { ret i64 }", "nothing"], host())
