@@ -25,6 +25,8 @@ from .sums import Addition, addition_of, joins
 from .tasks import Family, Group, Task, Workshop, kind, native
 from .tiles import UNROLLED, Tile, best
 
+#: Pixels up to which what follows the products is written out for each.
+LOOPED = 2
 #: The places of what is added to results: none, or one.
 Extras = tuple[Place, ...]
 
@@ -61,6 +63,7 @@ class Micro:
                                ("ptr noalias readonly", "%blocks"), *more))
         lanes = m.machine.lanes
         kind, size = vector(lanes, "i32"), block(self.formula) * lanes
+        room = f.let(f"alloca [{len(self.a) * self.vectors} x {kind}], align {4 * lanes}")
         start = [f.load(kind, "%blocks", j * size) for j in range(self.vectors)] * len(self.a)
 
         def tap(_: str, carried: list[str]) -> list[str]:
@@ -70,22 +73,37 @@ class Micro:
             return [f.at(a, self.row), b, *sums]
         carried = [("ptr", "%A"), ("ptr", "%B"), *((kind, s) for s in start)]
         sums = f.loop(0, self.taps, 1, carried, tap)[2:] if self.taps > 1 else tap("0", ["%A", "%B", *start])[2:]
-        for j in range(self.vectors):
-            count = self.tail if self.tail and j == self.vectors - 1 else lanes
-            for i in range(len(self.a)):
-                self._store(f, sums[i * self.vectors + j], i, j, count)
+        if len(self.a) > LOOPED:
+            self._looped(f, sums, room)
+        else:
+            for n, total in enumerate(sums):
+                i, j = divmod(n, self.vectors)
+                self._store(f, total, f.at("%C", self.c[i]), f.at("%E", i * self.extra) if self.added else "", j)
         f.finish()
 
-    def _store(self, f: Function, total: str, i: int, j: int, count: int) -> None:
-        """The result of a pixel and a vector of channels, of which so many are stored."""
-        lanes = f.machine.lanes
+    def _looped(self, f: Function, sums: list[str], room: str) -> None:
+        """All results by loops over pixels, from memory: their code for each would be many times the rest."""
+        kind, size = vector(f.machine.lanes, "i32"), 4 * f.machine.lanes
+        for n, total in enumerate(sums):
+            f.store(kind, total, room, n * size, size)
+        steps = (size * self.vectors, self.c[1] - self.c[0], self.extra)
+        begin = [("ptr", room), ("ptr", "%C"), ("ptr", "%E" if self.added else "%C")]
+        for j in range(self.vectors):
+            def pixel(_: str, now: list[str], j: int = j) -> list[str]:
+                self._store(f, f.load(kind, now[0], j * size, size), now[1], now[2], j)
+                return [f.at(p, by) for p, by in zip(now, steps, strict=True)]
+            f.loop(0, len(self.a), 1, begin, pixel)
+
+    def _store(self, f: Function, total: str, to: str, other: str, j: int) -> None:
+        """The result of a vector of a pixel's channels, with what is added to it at `other`."""
+        lanes, out = f.machine.lanes, self.out
+        count = self.tail if self.tail and j == self.vectors - 1 else lanes
         found = scaled(f, self.formula, lanes, total, "%blocks", j * block(self.formula) * lanes)
-        out = self.out
         if self.added:
             found = kept(f, lanes, found, out)
-            other = f.load(vector(lanes, "i8"), "%E", i * self.extra + j * lanes, 1)
-            found, out = self.added.emit(f, lanes, found, other), self.added.out
-        f.store_first(count, lanes, "i8", narrowed(f, lanes, found, out), "%C", self.c[i] + j * lanes)
+            more = f.load(vector(lanes, "i8"), other, j * lanes, 1)
+            found, out = self.added.emit(f, lanes, found, more), self.added.out
+        f.store_first(count, lanes, "i8", narrowed(f, lanes, found, out), to, j * lanes)
 
     def _run(self, f: Function, a: str, b: str, sums: list[str], length: int) -> tuple[str, list[str]]:
         """The products of one run of neighbours; the panel's next place, and the sums."""
@@ -276,7 +294,7 @@ def reals(b: Bound, count: int) -> list[float]:
 def scaling(b: Bound, reach: Array, machine: Machine) -> Scaling:
     """How an operation's sums become its outputs."""
     steps = Steps.of(np.array(reals(b, reach.size)), reach, kind(b.op) == "FULLY_CONNECTED")
-    return planned(steps, Range.of(b.outs[0], b.args["act"]), machine.fused)
+    return planned(steps, Range.of(b.outs[0], b.args["act"]), machine)
 
 
 def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, int], dilations: tuple[int, int],

@@ -15,15 +15,20 @@ from ...types import Array, Tensor
 from ..fixedpoint import activation_range, away, grid, multipliers
 from .integers import SIGN, bounded
 from .ir import Function, number, vector
+from .machine import Machine
 from .mathematics import flags
 
 #: Parameters of each formula with the bytes of one: after the start value of the sum, in this order.
-PARAMETERS = {"above": ("float", "float"), "around": ("float", "float"), "shifts": ("i32", "i32", "i32", "i32"),
+PARAMETERS = {"above": ("float", "float"), "around": ("float", "float"),
+              "finely above": ("float", "float", "float"), "finely around": ("float", "float", "float"),
+              "shifts": ("i32", "i32", "i32", "i32"),
               "double": ("double",)}
 SIZES = {"float": 4, "i32": 4, "double": 8}
 TYPES = {"float": np.float32, "i32": np.int32, "double": np.float64}
-#: Half a unit in the last place of FLOAT32 just below 256.
-NEAR = 2.0 ** -17
+#: More than the second slope's product and sum with the offset are off, being rounded.
+FINE = 2.0 ** -23
+#: The rounding of AVX-512's instructions: toward zero, without exceptions.
+TOWARD_ZERO = 11
 
 
 @dataclass(frozen=True)
@@ -75,15 +80,20 @@ class Steps:
         """The least integers whose outputs are at least k, [channels, k] as FLOAT64; infinite where there is none."""
         return self._double(k) if self.exact else self._shifts(k)
 
+    @property
+    def dead(self) -> Array:
+        """Channels whose output is always zero: [channels], truth values."""
+        return np.asarray((self.m == 0) | (self.reals * self.bound < 0.25))
+
     def _shifts(self, k: Array) -> Array:
         m = np.maximum(self.m << np.maximum(self.s, 0), 1)[:, None]
-        e = np.maximum(-self.s, 0)[:, None]
+        e = np.where(self.dead, 0, np.maximum(-self.s, 0))[:, None]
         ties = np.where(e > 0, (k[None] <= 0) * (np.int64(1) << 31) - (np.int64(1) << (30 + e)), 0)
         above = (k[None].astype(np.int64) << (31 + e)) - (1 << 30) + ties
         found = np.ceil(above / m)               # above is a multiple of 2 ** 30: exact, and the quotient nearly so
         if np.abs(found).max(initial=0) >= 1 << 20:
             found = (-(-above // m)).astype(np.float64)
-        return np.where(self.m[:, None] > 0, found, np.inf)
+        return np.where(self.dead[:, None], np.inf, found)
 
     def _double(self, k: Array) -> Array:
         factor = self.reals[:, None]
@@ -97,18 +107,23 @@ class Steps:
     @property
     def plannable(self) -> bool:
         """Whether thresholds fit into integers of 64 bits, and scaled sums into ones of 32."""
-        deep = np.where(self.m > 0, -self.s, 0).max(initial=0) > 21
+        deep = np.where(self.dead, 0, -self.s).max(initial=0) > 21
         wide = np.ldexp(self.bound.astype(np.float64), np.maximum(self.s, 0)).max(initial=0) >= 2.0 ** 31
         return bool(not deep and not wide and (self.reals * self.bound < 2.0 ** 30).all())
 
 
-def planned(steps: Steps, out: Range, fused: bool) -> Scaling:
-    """The cheapest formula that is exact for every channel. `fused`: a product and a sum are rounded once."""
+def planned(steps: Steps, out: Range, machine: Machine) -> Scaling:
+    """The cheapest formula that is exact for every channel."""
     low, high = out.low - out.zero, out.high - out.zero
-    above = low >= 0
-    found = _fitted(steps, low, high, fused, around=not above) if steps.plannable else None
-    if found is not None:
-        return Scaling("above" if above else "around", found)
+    formula = "above" if low >= 0 else "around"
+    sides = _sides(steps, low, high, formula == "around") if steps.plannable else None
+    if sides is not None:
+        found = _fitted(steps, sides, machine, formula == "around", _slopes(steps.reals))
+        if found is not None:
+            return Scaling(formula, (found[0], found[2]))
+        found = _fitted(steps, sides, machine, formula == "around", [_split(steps.reals)])
+        if found is not None:
+            return Scaling(f"finely {formula}", found)
     if steps.exact:
         return Scaling("double", (steps.reals.astype(np.float64),))
     right = np.maximum(-steps.s, 0)
@@ -116,45 +131,66 @@ def planned(steps: Steps, out: Range, fused: bool) -> Scaling:
     return Scaling("shifts", (steps.m, np.maximum(steps.s, 0), half, right))
 
 
-def _fitted(steps: Steps, low: int, high: int, fused: bool, around: bool) -> tuple[Array, Array] | None:
-    """Slope and offset of each channel: trunc(slope * x + offset), the offset with the sign of x if `around`.
+#: Outputs and the least sums' magnitudes that give them, [outputs] and [channels, outputs]; each sign of the output.
+Side = tuple[Array, Array]
 
-    None where a channel has none.
-    """
+
+def _sides(steps: Steps, low: int, high: int, around: bool) -> list[Side] | None:
+    """What a formula has to meet; None where a threshold is no exact FLOAT32."""
     k = np.arange(max(low, 0) + 1, high + 1)
     sides = [(k, steps.thresholds(k))]
     if around:                                   # the output is at most -n from 1 - threshold(1 - n) down
         n = np.arange(1, 1 - low)
         sides.append((n, 1 - steps.thresholds(1 - n)))
-    if any(((np.abs(at) > 1 << 24) & (np.abs(at) <= steps.bound[:, None])).any() for _, at in sides):
-        return None
-    found, left = np.zeros((2, steps.m.size), np.float32), np.arange(steps.m.size)
-    nearest = steps.reals.astype(np.float32)
-    for slopes in (nearest, np.nextafter(nearest, np.float32(np.inf)), np.nextafter(nearest, np.float32(-np.inf))):
-        slope = slopes[left]
-        room, offset = _room(slope.astype(np.float64), [(k, at[left]) for k, at in sides], steps.bound[left], fused)
-        good = (room > 0) & ((offset > 0) | (not around))
-        found[:, left[good]] = slope[good], offset[good]
+    far = any(((np.abs(at) > 1 << 24) & (np.abs(at) <= steps.bound[:, None])).any() for _, at in sides)
+    return None if far else sides
+
+
+def _slopes(reals: Array) -> list[tuple[Array, Array]]:
+    """The nearest number in FLOAT32 and its neighbours, with nothing more."""
+    nearest, none = reals.astype(np.float32), np.zeros(reals.size, np.float32)
+    return [(nearest, none), *((np.nextafter(nearest, np.float32(end)), none) for end in (np.inf, -np.inf))]
+
+
+def _split(reals: Array) -> tuple[Array, Array]:
+    """A number as the sum of two in FLOAT32."""
+    nearest = reals.astype(np.float32)
+    return nearest, (reals - nearest).astype(np.float32)
+
+
+def _fitted(steps: Steps, sides: list[Side], machine: Machine, around: bool,
+            slopes: list[tuple[Array, Array]]) -> tuple[Array, Array, Array] | None:
+    """Two slopes and an offset of each channel: trunc(slope * x + (rest * x + offset)), by the first that do.
+
+    If `around`, the offset has the sign of x. None where a channel has none.
+    """
+    found, left = np.zeros((3, steps.m.size), np.float32), np.arange(steps.m.size)
+    for slope, rest in slopes:
+        whole = slope[left].astype(np.float64) + rest[left]
+        room, offset = _room(whole, [(k, at[left]) for k, at in sides], steps.bound[left], machine)
+        good = room > (FINE if rest.any() else 0)
+        good &= (offset > 0) | (not around)
+        found[:, left[good]] = slope[left[good]], rest[left[good]], offset[good]
         left = left[~good]
         if not left.size:
-            return found[0], found[1]
+            return found[0], found[1], found[2]
     return None
 
 
-def _room(slope: Array, sides: list[tuple[Array, Array]], bound: Array, fused: bool) -> tuple[Array, Array]:
+def _room(slope: Array, sides: list[Side], bound: Array, machine: Machine) -> tuple[Array, Array]:
     """How far the middle of the offsets that put all thresholds on their sides is from wrong ones, and that offset."""
     least, most = np.full(slope.shape, -np.inf), np.full(slope.shape, np.inf)
     last = bound.astype(np.float64)[:, None]
+    # Cut towards zero, nothing below k becomes k. Rounded to the nearest, it may; unfused, the product is, before.
+    up, down = (0, 0) if machine.avx512 else (0, 1) if machine.fused else (1, 2)
     for k, at in sides:
-        there = at <= last
-        rest = k[None] - slope[:, None] * np.where(there, at, 0.0)
+        there, near = at <= last, np.ldexp(1.0, np.ceil(np.log2(k)).astype(np.int64) - 25)[None]
+        rest = k[None] + up * near - slope[:, None] * np.where(there, at, 0.0)
         least = np.maximum(least, np.where(there, rest, -np.inf).max(1, initial=-np.inf))
-        before = k[None] - slope[:, None] * np.minimum(at - 1, last)
+        before = k[None] - down * near - slope[:, None] * np.minimum(at - 1, last)
         most = np.minimum(most, before.min(1, initial=np.inf))
-    # A value just below k may be rounded to k; without fused operations the product is rounded before, too.
-    least, most = (least, most - NEAR) if fused else (least + NEAR, most - 2 * NEAR)
-    least = np.where(np.isinf(least), np.minimum(most - 2 * NEAR, 0.25), least)
-    most = np.where(np.isinf(most), least + 2 * NEAR, most)
+    least = np.where(np.isinf(least), np.minimum(most - FINE, 0.25), least)
+    most = np.where(np.isinf(most), least + FINE, most)
     offset = ((least + most) / 2).astype(np.float32).astype(np.float64)
     return np.minimum(offset - least, most - offset), offset
 
@@ -189,13 +225,21 @@ def scaled(f: Function, formula: str, lanes: int, x: str, block_: str, offset: i
     if formula == "double":
         return _by_double(f, lanes, x, given[0])
     whole, real = vector(lanes, "i32"), vector(lanes)
-    slope, shift = given
-    if formula == "around":
+    slope, *rest, shift = given
+    if formula.endswith("around"):
         sign = f.let(f"and {whole} {x}, {number(whole, SIGN)}")
         bits = f.let(f"or {whole} {sign}, {f.let(f'bitcast {real} {shift} to {whole}')}")
         shift = f.let(f"bitcast {whole} {bits} to {real}")
-    y = f.fma(real, f.let(f"sitofp {whole} {x} to {real}"), slope, shift)
-    return f.let(f"fptosi {real} {y} to {whole}")
+    x = f.let(f"sitofp {whole} {x} to {real}")
+    shift = f.fma(real, x, rest[0], shift) if rest else shift
+    return f.let(f"fptosi {real} {_cut(f, real, x, slope, shift)} to {whole}")
+
+
+def _cut(f: Function, type: str, a: str, b: str, c: str) -> str:
+    """a * b + c, rounded toward zero where the machine can say so."""
+    if not f.machine.avx512:
+        return f.fma(type, a, b, c)
+    return f.call(type, "llvm.x86.avx512.vfmadd.ps.512", (type, a), (type, b), (type, c), ("i32", str(TOWARD_ZERO)))
 
 
 def by_shifts(f: Function, lanes: int, x: str, m: int, s: int) -> str:

@@ -171,7 +171,7 @@ def _make_mean(w: Workshop, group: Group) -> Task:
     if sizes is None:
         raise TypeError(b.op.name)
     x, out = b.args["x"], Range.of(b.outs[0])
-    found = planned(mean_steps(b, sizes[1]), out, w.machine.fused)
+    found = planned(mean_steps(b, sizes[1]), out, w.machine)
     wide = replace(found, parameters=tuple(np.repeat(p, lanes) for p in found.parameters))
     offset = w.pack(blocks(np.full(lanes, -grid(x)[1] * sizes[1]), wide, lanes))
     return ByteMean(w.place(b.slots["x"]), w.place(b.outputs[0]), sizes, offset, found.formula, out,

@@ -9,6 +9,7 @@ import pytest
 from natively import MACHINES
 
 from nnx_convert.runtime.codegen.ir import Function, Module, vector
+from nnx_convert.runtime.codegen.machine import host
 from nnx_convert.runtime.codegen.objects import Library, compiled
 from nnx_convert.runtime.codegen.pool import RUN, pool
 from nnx_convert.runtime.codegen.requantise import Range, Scaling, Steps, block, blocks, narrowed, planned, scaled
@@ -18,7 +19,8 @@ Array = np.ndarray[Any, Any]
 #: What a network has, what it seldom has, and what no formula in FLOAT32 does.
 DRAWS: dict[str, Callable[[np.random.Generator], Array]] = {
     "usual": lambda rng: 2.0 ** rng.uniform(-11, -6, 16), "wide": lambda rng: 2.0 ** rng.uniform(-16, 1, 16),
-    "tiny": lambda rng: 2.0 ** rng.uniform(-40, -20, 16), "halves": lambda rng: 2.0 ** -rng.integers(1, 12, 16)}
+    "tiny": lambda rng: 2.0 ** rng.uniform(-40, -20, 16), "deep": lambda rng: 2.0 ** rng.uniform(-14, -10, 16),
+    "halves": lambda rng: 2.0 ** -rng.integers(1, 12, 16)}
 
 
 def sums(steps: Steps, rng: np.random.Generator) -> Array:
@@ -67,7 +69,7 @@ def test_every_formula_is_the_definition(draw: str, exact: bool, machine: str) -
         steps = Steps.of(DRAWS[draw](rng), bound, exact)
         zero = int(rng.integers(-128, 128))
         out = Range(zero, zero if n % 2 else -128, 127, True)
-        scaling, x = planned(steps, out, MACHINES[machine].fused), sums(steps, rng)
+        scaling, x = planned(steps, out, MACHINES[machine]), sums(steps, rng)
         seen.add(scaling.formula)
         np.testing.assert_array_equal(natively(scaling, x, out, machine), definition(steps, x, out), str(n))
     assert draw != "usual" or seen >= {"above", "around"}
@@ -76,6 +78,6 @@ def test_every_formula_is_the_definition(draw: str, exact: bool, machine: str) -
 def test_only_what_is_proven_is_taken() -> None:
     out = Range(0, -128, 127, signed=True)
     deep = Steps.of(np.full(1, 2.0 ** -30), np.array([1 << 30]))
-    assert planned(deep, out, fused=True).formula == "shifts"
+    assert planned(deep, out, host()).formula == "shifts"
     high = Steps.of(np.full(1, 2.0 ** 8), np.array([1 << 24]), exact=True)
-    assert planned(high, out, fused=True).formula == "double"
+    assert planned(high, out, host()).formula == "double"
