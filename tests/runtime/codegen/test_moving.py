@@ -12,7 +12,7 @@ from nnx_convert import CompiledModel, OperandCode, RunError
 #: |got - want| <= NEAR * the largest |want|.
 NEAR = 1e-5
 Make = Callable[[np.random.Generator], Net]
-INT32 = OperandCode.TENSOR_INT32
+INT32, BOOL8, FLOAT32 = OperandCode.TENSOR_INT32, OperandCode.TENSOR_BOOL8, OperandCode.TENSOR_FLOAT32
 KINDS = (OperandCode.TENSOR_FLOAT32, OperandCode.TENSOR_FLOAT16, OperandCode.TENSOR_INT32, OperandCode.TENSOR_BOOL8)
 
 
@@ -180,9 +180,32 @@ def picked(rng: np.random.Generator) -> Net:
     return net
 
 
+def choices(rng: np.random.Generator) -> Net:
+    """Comparisons, logic and choices of arrays that broadcast, arithmetic of integers, conversions."""
+    shape = (*draw(rng, 1, 6, draw(rng, 0, 3, 1)[0]), int(rng.choice([1, 3, 16, 17, 40])))
+    others = [tuple(1 if rng.random() < 0.3 else n for n in shape) for _ in range(4)]
+    net, act = Net(), draw(rng, 0, 4, 1)[0]
+    a, b = (net.input(rng.integers(-3, 4, s) * rng.choice([0.75, 1e6])) for s in (shape, others[0]))
+    i, j = (net.input(rng.integers(-3, 4, s), INT32) for s in (shape, others[1]))
+    p, q = (net.input(rng.integers(0, 2, s), BOOL8) for s in (shape, others[2]))
+    name = str(rng.choice(["EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"]))
+    outs = [net.op(name, *pair, shape=shape, kind=BOOL8) for pair in ((a, b), (i, j), (p, q))]
+    outs += [net.op(n, p, q, shape=shape, kind=BOOL8) for n in ("LOGICAL_AND", "LOGICAL_OR")]
+    outs.append(net.op("LOGICAL_NOT", outs[0], shape=shape, kind=BOOL8))
+    outs += [net.op("host.SELECT", outs[5], x, y, shape=shape, kind=k)
+             for x, y, k in ((a, net.input(rng.standard_normal(shape)), FLOAT32), (i, i, INT32), (p, outs[0], BOOL8))]
+    outs.append(net.op("host.WHERE", q, a, b, shape=shape))
+    outs += [net.op(f"host.{n}", i, j, net.scalar(act), shape=shape, kind=INT32) for n in ("ADD", "SUB", "MUL")]
+    outs += [net.op(n, i, j, shape=shape, kind=INT32) for n in ("MAXIMUM", "MINIMUM")]
+    outs += [net.op("CAST", x, shape=shape, kind=k) for x, k in ((i, FLOAT32), (a, INT32))]
+    outs += [net.op("host.CAST", p, shape=shape, kind=k) for k in (FLOAT32, INT32)]
+    net.model = net.finish(*outs)
+    return net
+
+
 MAKES: dict[str, Make] = {"matmul": matmul, "turned": turned, "cut": cut, "blocks": blocks, "edges": edges,
                           "stacked": stacked, "groups": groups, "resized": resized,
-                          "picked": picked}
+                          "picked": picked, "choices": choices}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
