@@ -64,12 +64,12 @@ def spelt(term: str, rank: int) -> Labels:
 
 
 def stretched(g: Op, xs: Sequence[Value], labels: Sequence[Labels]) -> bool:
-    """Whether an axis of size 1 stands for a longer one of the same label."""
-    sizes: dict[Label, set[int]] = {}
+    """Whether an axis of size 1 stands for a longer one of the same label, or for one that may be longer."""
+    sizes: dict[Label, set[int | None]] = {}
     for x, term in zip(xs, labels, strict=True):
         for label, n in zip(term, g.shape(x), strict=True):
-            sizes.setdefault(label, set()).update([n] * known(n))
-    return any(len(s) > 1 for s in sizes.values())
+            sizes.setdefault(label, set()).add(n if known(n) else None)
+    return any(len(s - {None}) > 1 or {1, None} <= s for s in sizes.values())
 
 
 def contracted(g: Op, rest: list[tuple[Value, Labels]], result: Labels) -> Value:

@@ -130,7 +130,11 @@ def Relu(g: Op, x: Value, *, consumed_inputs: tuple[int, ...] = ()) -> Value:
 
 @imports(arithmetic=True)
 def Sign(g: Op, x: Value) -> Value:
-    return g.elementwise(e.MINIMUM, x, number(g, x, 1)) if x.type.dtype.kind == "u" else same(g, host_math.SIGN, x)
+    """NaN of NaN, as in the reference, where TFLite's gives 0."""
+    if x.type.dtype.kind != "f":
+        return g.elementwise(e.MINIMUM, x, number(g, x, 1)) if x.type.dtype.kind == "u" else same(g, host_math.SIGN, x)
+    low, zero, high = (number(g, x, v) for v in (-1, 0, 1))
+    return where(g, g.elementwise(e.GREATER, x, zero), high, where(g, g.elementwise(e.LESS, x, zero), low, x))
 
 
 @imports(arithmetic=True)

@@ -50,7 +50,7 @@ CASES: list[Node] = [
     "Reciprocal")),
     *(n(op, X.astype(k)) for op in ("Abs", "Neg", "Exp", "Tanh", "Sigmoid", "Floor", "Round",
     "Sign") for k in FLOATS[1:3]),
-    *(n(op, small(k)) for op in ("Abs", "Sign") for k in INTS),
+    *(n(op, small(k)) for op in ("Abs", "Sign") for k in INTS), n("Sign", ODD),
     *(n("Relu", pair(k)[0]) for k in INTS if np.dtype(k).kind == "i"), *(n("Neg", small(k)) for k in INTS[:4]),
     *(n(op, *pair(k)) for op in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Equal", "Less", "GreaterOrEqual")
       for k in (*FLOATS[:3], *INTS)),

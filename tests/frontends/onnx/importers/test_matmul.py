@@ -44,7 +44,7 @@ CASES: list[Node] = [
         "...ij,...jk->...ik": [f(2, 3, 4), f(4, 5)], "bc,bc->b": [A, A], "ij,ij->ij": [A, A],
         "bn,bnh->bh": [A, f(3, 4, 2)],
         "bldc,bmdc->bdlm": [f(2, 3, 4, 5), f(2, 6, 4, 5)], "ij,kj->": [A, f(2, 4)], "...->...": [f(3)],
-        "ba": [A]}.items()),
+        "ba": [A], "aij,ajk->aik": [f(2, 3, 4), f(1, 4, 5)], "ji,ji->ji": [A, f(1, 4)]}.items()),
     n("Einsum", whole(2, 3, kind=np.int64), whole(3, 2, kind=np.int64), equation="ij,jk->ik"),
     n("Einsum", A.astype(np.float64), equation="ij->j")]
 
