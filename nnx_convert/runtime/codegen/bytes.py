@@ -2,7 +2,7 @@
 
 As in `dense`, with four bytes of the depth at a time where the machine multiplies so many at once (unsigned by signed
 ones: signed activations are read with 128 added, which the start values take back), else two, widened to 16 bits.
-Memory holds the model's own bytes. Weights beyond a signed byte, less their zero point, take the second way.
+Memory holds the model's own bytes. Weights that are no signed bytes less their zero point lie lower: `Micro.shift`.
 """
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from ..fixedpoint import grid, limits
 from ..products import real_multipliers
 from .dense import as_image, pads, rows_of
 from .integers import flipped, pairs, quads, widened
-from .ir import SHARED, Function, Module, vector
+from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .places import Border, Place
 from .requantise import Range, Scaling, Steps, block, blocks, kept, narrowed, planned, scaled
 from .sums import Addition, addition_of, joins
 from .tasks import Family, Group, Task, Workshop, kind, native
-from .tiles import UNROLLED, Tile, best
+from .tiles import UNROLLED, Tile, best, cut
 
 #: Pixels up to which what follows the products is written out for each.
 LOOPED = 2
+#: Pixels that fit beside so many vectors of channels where each pixel is summed, too.
+SHIFTED = {1: 14, 2: 9, 3: 6, 4: 5}
 #: The places of what is added to results: none, or one.
 Extras = tuple[Place, ...]
 
@@ -36,7 +38,8 @@ class Micro:
     """A micro-kernel `(A, B, C, blocks[, extra])`: see `dense.Micro`; runs are of bytes.
 
     `together` bytes of the depth are multiplied at once. `formula` scales the sums, `blocks` are its parameters; `out`
-    is what they become. Before they are stored, `added` is done to them and to bytes `extra` apart.
+    is what they become. Before they are stored, `added` is done to them and to bytes `extra` apart. With a `shift`,
+    weights lie so much lower than they are: each pixel's bytes are summed, too, and count so many times.
     """
 
     a: tuple[int, ...]
@@ -52,6 +55,7 @@ class Micro:
     out: Range
     added: Addition | None = None
     extra: int = 0
+    shift: int = 0
 
     def emit(self, m: Module) -> str:
         """Write the function."""
@@ -65,6 +69,7 @@ class Micro:
         kind, size = vector(lanes, "i32"), block(self.formula) * lanes
         room = f.let(f"alloca [{len(self.a) * self.vectors} x {kind}], align {4 * lanes}")
         start = [f.load(kind, "%blocks", j * size) for j in range(self.vectors)] * len(self.a)
+        start += ["zeroinitializer"] * (len(self.a) if self.shift else 0)
 
         def tap(_: str, carried: list[str]) -> list[str]:
             a, b, sums = carried[0], carried[1], carried[2:]
@@ -73,6 +78,8 @@ class Micro:
             return [f.at(a, self.row), b, *sums]
         carried = [("ptr", "%A"), ("ptr", "%B"), *((kind, s) for s in start)]
         sums = f.loop(0, self.taps, 1, carried, tap)[2:] if self.taps > 1 else tap("0", ["%A", "%B", *start])[2:]
+        if self.shift:
+            sums = self._shifted(f, sums)
         if len(self.a) > LOOPED:
             self._looped(f, sums, room)
         else:
@@ -105,6 +112,12 @@ class Micro:
             found, out = self.added.emit(f, lanes, found, more), self.added.out
         f.store_first(count, lanes, "i8", narrowed(f, lanes, found, out), to, j * lanes)
 
+    def _shifted(self, f: Function, sums: list[str]) -> list[str]:
+        """The sums of products with what the pixels' own sums add to them."""
+        kind, count = vector(f.machine.lanes, "i32"), len(self.a) * self.vectors
+        more = [f.let(f"mul {kind} {x}, {number(kind, self.shift)}") for x in sums[count:]]
+        return [f.let(f"add {kind} {x}, {more[n // self.vectors]}") for n, x in enumerate(sums[:count])]
+
     def _run(self, f: Function, a: str, b: str, sums: list[str], length: int) -> tuple[str, list[str]]:
         """The products of one run of neighbours; the panel's next place, and the sums."""
         lanes = f.machine.lanes
@@ -130,6 +143,9 @@ class Micro:
             for j in range(self.vectors):
                 n = i * self.vectors + j
                 found[n] = (quads if four else pairs)(f, lanes, found[n], x, panel[j])
+            if self.shift:
+                n = len(self.a) * self.vectors + i
+                found[n] = quads(f, lanes, found[n], x, number(kind, 1))
         return found
 
     def _spread(self, f: Function, a: str, offset: int) -> str:
@@ -166,6 +182,7 @@ class Bytes:
     range: Range
     added: Addition | None = None
     extras: Extras = ()
+    shift: int = 0
 
     @property
     def panel(self) -> int:
@@ -177,7 +194,7 @@ class Bytes:
         step, out = self.strides[1] * self.x.strides[2], self.out.strides[2]
         return Micro(tuple(i * step for i in range(pixels)), tuple(i * out for i in range(pixels)), vectors, self.taps,
                      self.row if self.taps > 1 else 0, self.runs, tail, self.together, self.signed, self.formula,
-                     self.range, self.added, self.extras[0].strides[2] if self.extras else 0)
+                     self.range, self.added, self.extras[0].strides[2] if self.extras else 0, self.shift)
 
     def emit(self, m: Module) -> str:
         """Write the function."""
@@ -309,18 +326,22 @@ def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, in
         x, out, extras = _as_row(x), _as_row(out), tuple(map(_as_row, extras))
     matrix = filters.reshape(channels, -1).T
     centred = matrix.astype(np.int16) - grid(b.args["w"])[1]
-    together = 4 if w.machine.vnni and centred.min() >= -128 and centred.max() <= 127 else 2
+    zero, fits = grid(b.args["w"])[1], centred.min() >= -128 and centred.max() <= 127
+    shift = 128 - zero if w.machine.vnni and not fits and all(length % 4 == 0 for _, length in runs) else 0
+    together = 4 if w.machine.vnni and (fits or shift) else 2
     reach, start = sums(b, matrix)
     signed = x_signed(b)
     if together == 4 and signed:
         start = start - 128 * centred.sum(0, dtype=np.int64)
     n, rows, width, _ = out.shape
     tile = best(channels, -(-kw * depth // together), kh, n * rows, width, lanes, w.machine.registers)
+    if shift and tile.sizes[0][0] > SHIFTED[tile.vectors]:
+        tile = cut(width, SHIFTED[tile.vectors], tile.vectors)
     found = scaling(b, reach, w.machine)
-    weights = packed(centred.reshape(kh, -1, channels), runs, together, tile.vectors, lanes)
+    weights = packed((centred - shift).reshape(kh, -1, channels), runs, together, tile.vectors, lanes)
     return Bytes(x, out, kh, runs, dilations[0] * x.strides[1], strides, w.pack(weights),
                  w.pack(blocks(start, found, lanes)), tile, together, signed, found.formula,
-                 Range.of(b.outs[0], b.args["act"]), added[0] if added else None, extras)
+                 Range.of(b.outs[0], b.args["act"]), added[0] if added else None, extras, shift)
 
 
 def x_signed(b: Bound) -> bool:

@@ -60,7 +60,7 @@ class Net:
     def weights(self, x: int, shape: tuple[int, ...], axis: int, whole: bool = False) -> tuple[int, int]:
         """Filters, with a scale for each channel or with one in all and a zero point, and the bias they go with."""
         rng, n = self.rng, shape[axis]
-        spread = 30 * rng.random() + 1
+        spread = int(rng.choice([5, 30, 90]))   # of the last, some are beyond a signed byte
         if whole or self.kind == Q8 and rng.random() < 0.6:
             zero = int(rng.integers(90, 160)) if self.kind == Q8 else 0
             scale, info = float(np.float32(0.005 * rng.uniform(0.5, 2))), np.iinfo(self.kind.dtype)
@@ -108,6 +108,7 @@ def convolution(rng: Rng, depthwise: bool) -> Net | None:
     n, c, h, w = draw(rng, 1, 3, 1)[0], *draw(rng, 1, 90 if depthwise else 40, 1), *draw(rng, 1, 20, 2)
     (kh, kw), (sh, sw), (dh, dw), (pt, pb, pl, pr) = draw(rng, 1, 5, 2), draw(rng, 1, 3, 2), draw(rng, 1, 3, 2), draw(
         rng, 0, 3, 4)
+    c = c if rng.random() < 0.5 else c // 4 * 4 + 4
     oh, ow = reach(h, kh, sh, dh, pt, pb), reach(w, kw, sw, dw, pl, pr)
     if oh < 1 or ow < 1:
         return None
