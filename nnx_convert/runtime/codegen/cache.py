@@ -8,7 +8,6 @@ there can be no cache, there is none.
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 import sys
 import time
@@ -58,7 +57,7 @@ class Cache:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._private():
                 return
-            beside = self.folder / f".{secrets.token_hex(8)}.tmp"
+            beside = self.folder / f".{os.urandom(8).hex()}.tmp"
             try:
                 with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                     file.writelines((MAGIC, blake2b(data, digest_size=DIGEST).digest(), data))

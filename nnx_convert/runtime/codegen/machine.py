@@ -1,7 +1,7 @@
 """What code is generated for: an architecture by its features, never by a processor's name."""
 from __future__ import annotations
 
-import platform
+import os
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
@@ -96,7 +96,7 @@ def host() -> Machine:
     """
     if find_spec("llvmlite") is None:
         raise ImportError("there is no llvmlite")
-    known = told() if sys.platform == "linux" and platform.machine() == "x86_64" else None
+    known = told() if sys.platform == "linux" and os.uname().machine == "x86_64" else None
     if known is not None:
         return Machine("x86_64-unknown-linux-gnu", known)
     import llvmlite.binding as llvm

@@ -4,7 +4,6 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from ctypes import string_at
 from functools import cache
 from itertools import accumulate, count, pairwise
@@ -43,6 +42,7 @@ def compiled(texts: str | Sequence[str], machine: Machine) -> tuple[bytes, ...]:
     texts = [texts] if isinstance(texts, str) else texts
     if len(texts) == 1:
         return _object(texts[0], machine),
+    from concurrent.futures import ThreadPoolExecutor
     with ThreadPoolExecutor(len(texts)) as workers:
         return tuple(workers.map(_object, texts, [machine] * len(texts)))
 
