@@ -178,10 +178,20 @@ def mean(rng: Rng) -> Net:
     return net
 
 
+def resized(rng: Rng) -> Net:
+    """An image of another size, by all rules."""
+    net, (n, h, w, oh, ow), c = Net(rng), draw(rng, 1, 14, 5), draw(rng, 1, 40, 1)[0]
+    x = net.input((n, h, w, c))
+    align = bool(rng.random() < 0.4)
+    rules = (align, not align and bool(rng.random() < 0.5))
+    net.finish(net.op("RESIZE_BILINEAR", x, *map(net.scalar, (ow, oh, False, *rules)), shape=(n, oh, ow, c), like=x))
+    return net
+
+
 MAKES: dict[str, Callable[[Rng], Net | None]] = {
     "convolution": lambda rng: convolution(rng, False), "depthwise": lambda rng: convolution(rng, True),
     "product": product, "addition": addition,
-    "pool": pool, "mean": mean}
+    "pool": pool, "mean": mean, "resized": resized}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
