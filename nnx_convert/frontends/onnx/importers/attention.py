@@ -146,6 +146,24 @@ def visible(length: int, total: int, offset: int, right: int | None, left: int |
     return found & (-apart <= left) if left is not None else found
 
 
+def places(g: Op, x: Value, axis: int) -> tuple[Value, Value]:
+    """The places along an axis of any size, and how many there are, as INT32."""
+    size = g.call("Gather", g.call("Shape", x)[0], g.const(np.array(axis)), axis=0)[0]
+    ramp = g.call("Range", g.const(np.array(0)), size, g.const(np.array(1)))[0]
+    return g.cast(ramp, I32), g.cast(size, I32)
+
+
+def visible_in_run(g: Op, q: Value, k: Value, left: int | None = None) -> Value:
+    """`visible` for open sizes, right 0: queries are the last of the keys. Both [batch, heads, length, width]."""
+    (queries, length), (keys, total) = places(g, q, 2), places(g, k, 2)
+    own = add(g, queries, sub(g, total, length))
+    own = g.reshape(own, (*g.shape(own), 1))
+    seen = g.elementwise(e.LESS_EQUAL, keys, own)
+    if left is None:
+        return seen
+    return g.elementwise(e.LOGICAL_AND, seen, g.elementwise(e.GREATER_EQUAL, keys, sub(g, own, number(g, own, left))))
+
+
 def padded(g: Op, mask: Value, total: int) -> Value:
     """A mask of numbers with -inf for the keys it says nothing of."""
     n = g.shape(mask)[-1]

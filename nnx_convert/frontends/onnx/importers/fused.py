@@ -11,7 +11,7 @@ from ....ops import elementwise as e, functions as f, host_math, reduce as r
 from ....ops.gather import GATHER
 from ....ops.norm import SOFTMAX
 from ....ops.shape import SPLIT, TRANSPOSE
-from ....types import F32, I32
+from ....types import F32, I32, known
 from ..importer import Op
 from ..registry import MICROSOFT, imports
 from .activation import HardSigmoid, LeakyRelu
@@ -259,7 +259,12 @@ def placed(g: Op, positions: Value, ids: Value, at: Value | None) -> Value:
     """The rows of the positions: those asked for, or the first ones."""
     if at is not None:
         return rows(g, positions, at)
-    return rows(g, positions, g.const(np.arange(int(g.shape(ids)[1]), dtype=np.int64).reshape(1, -1)))
+    length = g.shape(ids)[1]
+    if known(length):
+        return rows(g, positions, g.const(np.arange(length, dtype=np.int64).reshape(1, -1)))
+    first, size = g.const(np.array([0])), g.call("Slice", g.call("Shape", ids)[0], *map(g.const, ([1], [2])))[0]
+    found: Value = g.call("Slice", positions, first, size, first)[0]
+    return found
 
 
 def counted(g: Op, mask: Value) -> Value:

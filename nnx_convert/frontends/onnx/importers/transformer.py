@@ -10,25 +10,37 @@ from ....errors import FormatError
 from ....graph import Value
 from ....ops import elementwise as e
 from ....ops.shape import CONCATENATION, SLICE, SPLIT
+from ....symbols import same
 from ....types import I32, known
 from ..importer import Op
 from ..registry import MICROSOFT, imports
-from .attention import Mask, attended, heads_apart, heads_together, joined, rotated, rows, visible
-from .elementwise import add, number, where
+from .attention import (
+    Mask,
+    attended,
+    heads_apart,
+    heads_together,
+    joined,
+    places,
+    rotated,
+    rows,
+    visible,
+    visible_in_run,
+)
+from .elementwise import add, number, sub, where
 from .matmul import product
 
 #: What hides a key for good.
 LEAST = float(np.finfo(np.float32).min)
 
 
-def hidden(g: Op, mask: Value, batch: int, total: int, like: Value, value: float) -> Value:
+def hidden(g: Op, mask: Value, batch: int, k: Value, like: Value, value: float) -> Value:
     """A mask as numbers to add to [batch, heads, length, total]: `value` where a key is hidden.
 
     Of rank 1 it counts the keys of each row, and says after these counts where they begin if it is twice as long; of
     rank 2 to 4 it is 0 where a key is hidden. Raises `Unsupported`.
     """
     if g.rank(mask) == 1:
-        seen = between(g, mask, batch, total)
+        seen = between(g, mask, batch, k)
     else:
         shape = g.shape(mask)
         full = (shape[0],) + (1,) * (4 - len(shape)) + shape[1:]
@@ -36,29 +48,31 @@ def hidden(g: Op, mask: Value, batch: int, total: int, like: Value, value: float
     return where(g, seen, number(g, like, 0), number(g, like, value))
 
 
-def between(g: Op, counts: Value, batch: int, total: int) -> Value:
+def between(g: Op, counts: Value, batch: int, k: Value) -> Value:
     """Whether a key is among those counted of each row; see `hidden`."""
     n = g.shape(counts)[0]
-    if not known(n) or not known(batch) or n not in (batch, 2 * batch) or not known(total):
+    double = known(n) and known(batch) and n == 2 * batch
+    if not double and not same(n, batch):
         g.unsupported("has a mask of packed sequences, or of open sizes")
-    at = g.const(np.arange(total, dtype=np.int32).reshape(1, 1, 1, total))
+    at, _ = places(g, k, 2)
     ends = [g.reshape(v, (batch, 1, 1, 1)) for v in (
-        g.add(SPLIT, g.cast(counts, I32), axis=0, count=n // batch) if n > batch else [g.cast(counts, I32)])]
+        g.add(SPLIT, g.cast(counts, I32), axis=0, count=2) if double else [g.cast(counts, I32)])]
     seen = g.elementwise(e.LESS, at, ends[0])
     if len(ends) == 1:
         return seen
     return g.elementwise(e.LOGICAL_AND, seen, g.elementwise(e.GREATER_EQUAL, at, ends[1]))
 
 
-def masked(g: Op, like: Value, length: int, total: int, batch: int, mask: Value | None, filter_: float,
-           unidirectional: int, bias: Value | None) -> Mask:
+def masked(g: Op, q: Value, k: Value, batch: int, mask: Value | None, filter_: float, unidirectional: int,
+           bias: Value | None) -> Mask:
     """All that is added to scores, as one sum."""
-    parts = [] if mask is None else [hidden(g, mask, batch, total, like, filter_)]
-    if unidirectional:
-        if not known(length) or not known(total):
-            g.unsupported("hides later keys of an open number", "give the input sizes")
+    length, total = g.shape(q)[2], g.shape(k)[2]
+    parts = [] if mask is None else [hidden(g, mask, batch, k, q, filter_)]
+    if unidirectional and known(length) and known(total):
         seen = visible(length, total, total - length, 0, None)
-        parts.append(g.const(np.where(seen, 0, LEAST).astype(like.type.dtype), like.type))
+        parts.append(g.const(np.where(seen, 0, LEAST).astype(q.type.dtype), q.type))
+    elif unidirectional:
+        parts.append(where(g, visible_in_run(g, q, k), number(g, q, 0), number(g, q, LEAST)))
     parts += [] if bias is None else [bias]
     return Mask(added=reduce(lambda a, b: add(g, a, b), parts)) if parts else Mask()
 
@@ -79,8 +93,7 @@ def packed_attention(g: Op, x: Value, weights: Value, bias: Value | None = None,
     if past is not None:
         before = [g.reshape(p, g.shape(p)[1:]) for p in g.add(SPLIT, past, axis=0, count=2)]
         k, v = joined(g, before[0], k), joined(g, before[1], v)
-    batch, length, total = g.shape(x)[0], g.shape(q)[2], g.shape(k)[2]
-    mask = masked(g, q, length, total, batch, mask_index, mask_filter_value, unidirectional, attention_bias)
+    mask = masked(g, q, k, g.shape(x)[0], mask_index, mask_filter_value, unidirectional, attention_bias)
     y = heads_together(g, attended(g, q, k, v, mask, scale=scale or None, blind=False).context)
     if not g.wanted(1):
         return y, None
@@ -106,8 +119,7 @@ def MultiHeadAttention(g: Op, query: Value, key: Value | None = None, value: Val
         g.unsupported("shares buffers")
     q, k, v = queries(g, query, key, value, bias, num_heads)
     k, v = joined(g, past_key, k), joined(g, past_value, v)
-    batch, length, total = g.shape(q)[0], g.shape(q)[2], g.shape(k)[2]
-    mask = masked(g, q, length, total, batch, key_padding_mask, mask_filter_value, unidirectional, attention_bias)
+    mask = masked(g, q, k, g.shape(q)[0], key_padding_mask, mask_filter_value, unidirectional, attention_bias)
     steps = attended(g, q, k, v, mask, scale=scale or None, blind=False)
     return heads_together(g, steps.context), k, v, steps.scores
 
@@ -172,17 +184,17 @@ def GroupQueryAttention(g: Op, query: Value, key: Value | None, value: Value | N
     if head_sink is not None or smooth_softmax > 0 or qk_output:
         g.unsupported("has a softmax with a sink, or shows its scores")
     parts = grouped(g, query, key, value, num_heads, kv_num_heads)
-    length, past = g.shape(query)[1], 0 if past_key is None else g.shape(past_key)[2]
+    past = 0 if past_key is None else g.shape(past_key)[2]
     if do_rotary:
         if cos_cache is None or sin_cache is None:
             raise FormatError("turns its queries without angles")
-        at = position_ids if position_ids is not None else following(g, seqlens_k, length, past)
+        at = position_ids if position_ids is not None else following(g, seqlens_k, query, past)
         cos, sin = rows(g, cos_cache, at), rows(g, sin_cache, at)
         parts = [*(rotated(g, p, cos, sin, n, 2 * int(g.shape(cos)[-1]), bool(rotary_interleaved))
                    for p, n in zip(parts, (num_heads, kv_num_heads), strict=False)), parts[2]]
     q, k, v = (heads_apart(g, p, n) for p, n in zip(parts, (num_heads, kv_num_heads, kv_num_heads), strict=True))
     k, v = joined(g, past_key, k), joined(g, past_value, v)
-    mask = Mask(backward(g, length, past, local_window_size) if causal else None, added=attention_bias)
+    mask = Mask(*(backward(g, q, k, local_window_size) if causal else (None, ())), added=attention_bias)
     steps = attended(g, q, k, v, mask, scale=scale or None, softcap=softcap, blind=False)
     return heads_together(g, steps.context), k, v
 
@@ -195,21 +207,21 @@ def grouped(g: Op, query: Value, key: Value | None, value: Value | None, heads: 
     return list(cut(g, query, (heads * width, fewer * width, fewer * width)))
 
 
-def following(g: Op, last: Value, length: int, past: int) -> Value:
+def following(g: Op, last: Value, query: Value, past: int) -> Value:
     """The places of what is new: after what was kept, up to the last of each row."""
-    if not known(length):
-        g.unsupported("turns an open number of positions", "give the input sizes")
-    ramp = g.const(np.arange(length, dtype=np.int32).reshape(1, length))
+    ramp, length = places(g, query, 1)
+    ramp = g.reshape(ramp, (1, *g.shape(ramp)))
     if known(past):
         return add(g, ramp, number(g, ramp, past))
-    first = add(g, g.cast(last, I32), number(g, ramp, 1 - length))
+    first = add(g, g.cast(last, I32), sub(g, number(g, ramp, 1), length))
     return add(g, ramp, g.reshape(first, (g.shape(last)[0], 1)))
 
 
-def backward(g: Op, length: int, past: int, window: int) -> np.ndarray | None:
-    """Which keys a query sees: those before it and its own, of these so many; None where it sees all."""
-    if known(length) and length == 1 and window < 0:
-        return None
-    if not known(length) or not known(past):
-        g.unsupported("hides later keys of an open number", "give the input sizes")
-    return visible(length, past + length, past, 0, window - 1 if window >= 0 else None)
+def backward(g: Op, q: Value, k: Value, window: int) -> tuple[np.ndarray | None, tuple[Value, ...]]:
+    """Which keys a query sees, known or computed: those before it and its own, of these so many; None where all."""
+    length, total, left = g.shape(q)[2], g.shape(k)[2], window - 1 if window >= 0 else None
+    if known(length) and length == 1 and left is None:
+        return None, ()
+    if not known(length) or not known(total):
+        return None, (visible_in_run(g, q, k, left),)
+    return visible(length, total, total - length, 0, left), ()
