@@ -1,0 +1,225 @@
+"""LSTM and GRU as native recurrences."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...ops import rnn, rnn_nd
+from ...types import F32, Array
+from ..bind import Bound
+from . import mathematics
+from .dense import packed
+from .elements import tensors_of
+from .ir import Function, number, vector
+from .machine import Machine
+from .places import Place
+from .recurrent import Direction, Recurrence, State, fitting, in_time, room_of
+from .tasks import SCRATCH, Family, Group, Task, Workshop, native
+
+#: TFLite's codes of the functions of a cell: bounds, or one of the two curves.
+BOUNDS: dict[int, tuple[float | None, float | None]] = {0: (None, None), 1: (0.0, None), 3: (0.0, 6.0)}
+TANH, SIGMOID = 4, 6
+
+
+def activated(f: Function, type: str, act: int, x: str) -> str:
+    """A cell's function by its code."""
+    if act == TANH:
+        return mathematics.tanh(f, type, x)
+    return mathematics.logistic(f, type, x) if act == SIGMOID else f.clamp(type, x, *BOUNDS[act])
+
+
+@dataclass(frozen=True)
+class Lstm:
+    """Gates (i) f c o; without i it is 1 - f. `peepholes`: extras are those of (i) f o, zeros where there are none."""
+
+    gates: int
+    act: int
+    clip: float
+    peepholes: bool
+    apart: int = -1
+
+    def emit(self, f: Function, sums: Sequence[str], _: str, at: State) -> str:
+        """Write it."""
+        kind, c = vector(f.machine.lanes), f.load(vector(f.machine.lanes), at.c)
+        *early, forget, inner, out = sums
+
+        def gate(x: str, number: int, state: str) -> str:
+            if self.peepholes:
+                x = f.fma(kind, f.load(kind, at.extras, number * at.pitch), state, x)
+            return mathematics.logistic(f, kind, x)
+        forget = gate(forget, 1, c)
+        share = gate(early[0], 0, c) if early else f.let(f"fsub {kind} {number(kind, 1)}, {forget}")
+        fresh = f.let(f"fmul {kind} {share}, {activated(f, kind, self.act, inner)}")
+        c = f.fma(kind, c, forget, fresh)
+        if self.clip > 0:
+            c = f.clamp(kind, c, -self.clip, self.clip)
+        f.store(kind, c, at.c)
+        return f.let(f"fmul {kind} {activated(f, kind, self.act, c)}, {gate(out, 2, c)}")
+
+
+@dataclass(frozen=True)
+class Gru:
+    """Gates z r h: h' = (1 - z) * tanh(fed + r * inner) + z * h."""
+
+    gates: int = 3
+    apart: int = 2
+
+    def emit(self, f: Function, sums: Sequence[str], fed: str, at: State) -> str:
+        """Write it."""
+        kind = vector(f.machine.lanes)
+        z, r = (mathematics.logistic(f, kind, x) for x in sums[:2])
+        new = mathematics.tanh(f, kind, f.fma(kind, r, sums[2], fed))
+        h = f.load(kind, at.h)
+        return f.fma(kind, z, f.let(f"fsub {kind} {h}, {new}"), new)
+
+
+# Weights.
+def woven(gates: Sequence[Array], lanes: int) -> Array:
+    """Weights [units, depth] of some gates as [vectors of units, gate, lane, depth], zeros behind the last unit."""
+    units, depth = gates[0].shape
+    wide = np.zeros((len(gates), -(-units // lanes) * lanes, depth), np.float32)
+    for to, gate in zip(wide, gates, strict=True):
+        to[:units] = gate
+    return wide.reshape(len(gates), -1, lanes, depth).transpose(1, 0, 2, 3)
+
+
+def _packed(w: Workshop, inputs: Sequence[Array], bias: Sequence[Array], recurrent: Sequence[Array]
+            ) -> tuple[int, int, int]:
+    """The offsets of a direction's weights of inputs, of their bias, and of its weights of states."""
+    lanes, gates = w.machine.lanes, len(inputs)
+    matrix = woven(inputs, lanes).reshape(-1, inputs[0].shape[1]).T
+    inner = woven(recurrent, lanes)
+    depth = inner.shape[-1]
+    return (w.pack(*packed(matrix, fitting(gates, w.machine.registers), lanes)),
+            w.pack(np.ascontiguousarray(woven([b[:, None] for b in bias], lanes))),
+            w.pack(np.ascontiguousarray(inner.reshape(-1, gates * lanes, depth).transpose(0, 2, 1))))
+
+
+def _rows(values: Sequence[Array], lanes: int) -> Array:
+    """Vectors of units, each with zeros up to whole vectors of lanes."""
+    wide = np.zeros((len(values), -(-values[0].size // lanes) * lanes), np.float32)
+    for to, value in zip(wide, values, strict=True):
+        to[:value.size] = value.reshape(-1)
+    return wide
+
+
+# LSTM.
+def _cells(b: Bound) -> list[tuple[str, str]]:
+    """The names of an operation's cells and of what normalises them."""
+    return [("fw", "fw_norm"), ("bw", "bw_norm")] if "fw" in b.args else [("cell", "norm")]
+
+
+def _takes_lstm(b: Bound, _: Machine) -> bool:
+    """Of floats; neither projected nor normalised, and nothing beside x is read."""
+    cells = [b.args[name] for name, _ in _cells(b)]
+    plain = all(c.wp is None and b.args[norm].f is None for c, (_, norm) in zip(cells, _cells(b), strict=True))
+    constant = all(t is None or t.data is not None for c in cells for t in c)
+    return plain and constant and b.args.get("aux") is None and all(
+        t.type == F32 and t.size > 0 for t in (*tensors_of(b), *b.outs, b.args["x"]))
+
+
+def _steps(b: Bound) -> int:
+    """How many steps a sequence has."""
+    shape: tuple[int, ...] = b.args["x"].shape
+    return 1 if len(shape) == 2 else shape[0 if b.args.get("time_major", True) else 1]
+
+
+def _lstm_room(group: Group, machine: Machine) -> int:
+    b = group.head
+    cell = b.args[_cells(b)[0][0]]
+    return room_of(_steps(b), cell.wo.shape[0], 3 if cell.wi is None else 4, machine.lanes)
+
+
+def _ends(b: Bound, places: Sequence[Place]) -> list[tuple[Place, tuple[Place | None, ...]]]:
+    """For each direction where its sequence goes, and its last states (h, c)."""
+    major, more = bool(b.args.get("time_major", True)), [*places, None, None, None, None]
+    if "fw" not in b.args:
+        return [(in_time(places[0], major), (more[1], more[2]))]
+    if not b.args["merge"]:
+        return [(in_time(places[n], major), (more[2 + 2 * n], more[3 + 2 * n])) for n in range(2)]
+    whole, found = in_time(places[0], major), list[tuple[Place, tuple[Place | None, ...]]]()
+    for n, at in ((0, 0), (1, b.args["fw"].wo.shape[0])):
+        width = b.args[("fw", "bw")[n]].wo.shape[0]
+        part = replace(whole, offset=whole.offset + at * whole.strides[2], shape=(*whole.shape[:2], width))
+        found.append((part, (more[1 + 2 * n], more[2 + 2 * n])))
+    return found
+
+
+def _direction(w: Workshop, b: Bound, n: int, ends: tuple[Place, tuple[Place | None, ...]]) -> tuple[Direction, Lstm]:
+    name, _ = _cells(b)[n]
+    cell, before = b.args[name], f"{name}_" if name != "cell" else ""
+    values = [None if t is None else t.data for t in cell]
+    gates = [[v for v in values[at:at + 4] if v is not None] for at in (0, 4, 11)]
+    units, peepholes = cell.wo.shape[0], cell.pf is not None
+    extras = [np.zeros(units) if v is None else v for v in values[8:11]]
+    weights, bias, recurrent = _packed(w, gates[0], gates[2], gates[1])
+    x = in_time(w.place(b.slots["x"]), bool(b.args.get("time_major", True)))
+    states = tuple(w.place(b.slots[before + s]) for s in ("h", "c"))
+    own = Direction(x, ends[0], states, ends[1], weights, bias, recurrent, 0,
+                    w.pack(_rows(extras, w.machine.lanes)) if peepholes else 0, n == 1)
+    return own, Lstm(len(gates[0]), b.args["act"], float(b.args["cell_clip"]), peepholes)
+
+
+def _make_lstm(w: Workshop, group: Group) -> Task:
+    b = group.head
+    places = _ends(b, [w.place(s) for s in b.outputs])
+    made = [_direction(w, b, n, ends) for n, ends in enumerate(places)]
+    return Recurrence(tuple(d for d, _ in made), made[0][1], b.args[_cells(b)[0][0]].wo.shape[0], w.place(SCRATCH))
+
+
+def _alike(b: Bound, machine: Machine) -> bool:
+    """Both directions are of one kind of cell."""
+    if not _takes_lstm(b, machine):
+        return False
+    fw, bw = b.args["fw"], b.args["bw"]
+    return (fw.wi is None, fw.pf is None, fw.wo.shape) == (bw.wi is None, bw.pf is None, bw.wo.shape)
+
+
+# GRU.
+def _takes_gru(b: Bound, _: Machine) -> bool:
+    """With its usual functions, the whole of each sequence, and r multiplied by what h gives."""
+    acts, names = b.args["acts"], [*rnn_nd.ACTIVATIONS]
+    tensors = [b.args[n] for n in ("x", "w", "r", "b", "h") if b.args[n] is not None]
+    if not b.args["linear"] or b.args["clip"] or b.args["lengths"] is not None or acts.data is None:
+        return False
+    usual = [names[a] for a in acts.ints()] == ["Sigmoid", "Tanh"] * b.args["w"].shape[0]
+    constant = all(b.args[n] is None or b.args[n].data is not None for n in ("w", "r", "b"))
+    return usual and constant and all(t.type == F32 and t.size > 0 for t in (*tensors, *b.outs))
+
+
+def _gru_room(group: Group, machine: Machine) -> int:
+    x, r = group.head.args["x"], group.head.args["r"]
+    return room_of(x.shape[0], r.shape[2], 3, machine.lanes)
+
+
+def _layer(p: Place, axis: int, number: int) -> Place:
+    """An array without an axis, at a place of it."""
+    rest = [a for a in range(len(p.shape)) if a != axis]
+    return replace(p, offset=p.offset + number * p.strides[axis], shape=tuple(p.shape[a] for a in rest),
+                   strides=tuple(p.strides[a] for a in rest))
+
+
+def _make_gru(w: Workshop, group: Group) -> Task:
+    b, lanes = group.head, w.machine.lanes
+    args: dict[str, Any] = dict(b.args)
+    count, _, units = args["r"].shape
+    places = [w.place(s) for s in b.outputs]
+    found = []
+    for d in range(count):
+        own, inner = (args[n].data[d].reshape(3, units, -1) for n in ("w", "r"))
+        bias = np.zeros((2, 3, units), np.float32) if args["b"] is None else args["b"].data[d].reshape(2, 3, units)
+        sums = [bias[0, 0] + bias[1, 0], bias[0, 1] + bias[1, 1], bias[0, 2]]
+        weights, at, recurrent = _packed(w, list(own), sums, list(inner))
+        h = None if args["h"] is None else _layer(w.place(b.slots["h"]), 0, d)
+        end = _layer(places[1], 0, d) if len(places) > 1 else None
+        found.append(Direction(w.place(b.slots["x"]), _layer(places[0], 1, d), (h,), (end,), weights, at, recurrent,
+                               w.pack(_rows([bias[1, 2]], lanes)), 0, bool(args["backward"]) or d == 1))
+    return Recurrence(tuple(found), Gru(), units, w.place(SCRATCH))
+
+
+native(Family(_takes_lstm, _make_lstm, scratch=_lstm_room), rnn.UNIDIRECTIONAL_SEQUENCE_LSTM)
+native(Family(_alike, _make_lstm, scratch=_lstm_room), rnn.BIDIRECTIONAL_SEQUENCE_LSTM)
+native(Family(_takes_gru, _make_gru, scratch=_gru_room), rnn_nd.GRU_SEQUENCE)

@@ -1,0 +1,90 @@
+"""Native LSTMs and GRUs against NumPy: any sizes, batches, both directions, with and without what is optional."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from natively import MACHINES, Net, apart, both
+
+from nnx_convert import OperandCode
+
+#: |got - want| <= NEAR * the largest |want|.
+NEAR = 1e-5
+INT32, FLOAT32 = OperandCode.TENSOR_INT32, OperandCode.TENSOR_FLOAT32
+Make = Callable[[np.random.Generator], Net]
+
+
+def nothing(net: Net) -> int:
+    """A tensor that is left out."""
+    index = net.builder.add_operand(FLOAT32, ())
+    net.builder.set_operand_value(index, None)
+    return index
+
+
+def cell(net: Net, rng: np.random.Generator, sizes: tuple[int, int], gates: int, peepholes: bool) -> list[int]:
+    """An LSTM's weights, its input gate left out where there are three gates."""
+    units, width = sizes
+
+    def const(there: bool, *shape: int) -> int:
+        return net.const(rng.standard_normal(shape) / np.sqrt(shape[-1])) if there else nothing(net)
+    own = [const(gates == 4 or n > 0, units, width) for n in range(4)]
+    own += [const(gates == 4 or n > 0, units, units) for n in range(4)]
+    own += [const(peepholes and (gates == 4 or n > 0), units) for n in range(3)]
+    own += [const(gates == 4 or n > 0, units) for n in range(4)]
+    return [*own, nothing(net), nothing(net)]
+
+
+def lstm(rng: np.random.Generator) -> Net:
+    """One direction or two, joined or not."""
+    time, batch, units, width = (int(rng.integers(1, n)) for n in (12, 4, 40, 24))
+    gates, peepholes, major, merge = int(rng.choice([3, 4])), *(bool(v) for v in rng.integers(0, 2, 3))
+    net, lead = Net(), (time, batch) if major else (batch, time)
+    x = net.input(rng.standard_normal((*lead, width)))
+    act, clip = net.scalar(int(rng.choice([0, 1, 3, 4, 6]))), net.scalar(float(rng.choice([0.0, 0.4])))
+
+    def states(count: int) -> list[int]:
+        return [net.input(rng.standard_normal((batch, units))) for _ in range(count)]
+    rest = [act, clip, net.scalar(0.0)]
+    out = ((*lead, units), FLOAT32)
+    ends = [((batch, units), FLOAT32)] * 2
+    one = net.ops("UNIDIRECTIONAL_SEQUENCE_LSTM", x, *cell(net, rng, (units, width), gates, peepholes), *states(2),
+                  *rest, net.scalar(major), *(nothing(net) for _ in range(4)), outs=[out, *ends])
+    outs = [((*lead, 2 * units), FLOAT32)] if merge else [out, out]
+    two = net.ops("BIDIRECTIONAL_SEQUENCE_LSTM", one[0],
+                  *(v for _ in range(2) for v in cell(net, rng, (units, units), gates, peepholes)), *states(4),
+                  *(nothing(net) for _ in range(9)), *rest, net.scalar(merge), net.scalar(major),
+                  *(nothing(net) for _ in range(8)), outs=outs + ends * 2 * int(rng.integers(0, 2)))
+    net.model = net.finish(*one, *two)
+    return net
+
+
+def gru(rng: np.random.Generator) -> Net:
+    """One direction, forwards or backwards, or two."""
+    time, batch, units, width = (int(rng.integers(1, n)) for n in (12, 4, 40, 24))
+    count, net = int(rng.integers(1, 3)), Net()
+    w, r = (net.const(rng.standard_normal((count, 3 * units, n)) / 4) for n in (width, units))
+    b = net.const(rng.standard_normal((count, 6 * units))) if rng.random() < 0.7 else nothing(net)
+    zeros = np.zeros(2 * count)
+    h = net.input(rng.standard_normal((count, batch, units))) if rng.random() < 0.5 else nothing(net)
+    outs = net.ops("GRU_SEQUENCE", net.input(rng.standard_normal((time, batch, width))), w, r,
+                   b, nothing(net), h, net.const([2, 1] * count, INT32),
+                   net.const(zeros), net.const(zeros), net.scalar(0.0), net.scalar(count == 1 and rng.random() < 0.5),
+                   net.scalar(True),
+                   outs=[((time, count, batch, units), FLOAT32), ((count, batch, units), FLOAT32)])
+    net.model = net.finish(*outs)
+    return net
+
+
+MAKES: dict[str, Make] = {"lstm": lstm, "gru": gru}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("family", MAKES)
+def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
+    rng = np.random.default_rng(5)
+    for n in range(20 if machine == "host" else 8):
+        net = MAKES[family](rng)
+        want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
+        assert native == len(net.model.operations), n
+        assert apart(got, want) <= NEAR, n
