@@ -17,6 +17,7 @@ from .ir import Function, Module
 from .machine import Machine
 from .moves import Copy, FillBorder, FillBorders
 from .objects import Library, made
+from .plans import recalling
 from .places import SLACK, Border, Place, room
 from .pool import RUN, barrier, pool
 from .tasks import SCRATCH, Family, Group, Task, Workshop, family_of, slots_of
@@ -264,6 +265,11 @@ def segments(found: Sequence[Stretch], machine: Machine) -> list[str]:
     return m.texts(cores())
 
 
+def outlined(program: Program) -> list[str]:
+    """What tells a program from others, most of the time."""
+    return [f"{step.name} {t.shape} {t.quant}" for step in program.steps if step.bound for t in step.bound.outs]
+
+
 def told(found: Sequence[Stretch]) -> list[str]:
     """All that makes the code of these stretches, as texts."""
     return [f"{n} {type(task).__module__} {task!r}" for n, part in enumerate(found) if isinstance(part, list)
@@ -308,7 +314,8 @@ class NativeProgram:
         self.layout = planner.layout(order)
         affordable(self.layout.size, "the arena")
         shop = Workshop(machine, self.layout.places, program.constants, self.layout.fault)
-        found = stretches(self.layout, planner, shop)
+        with recalling(outlined(program)):
+            found = stretches(self.layout, planner, shop)
         self.weights, self._checks = shop.blob(SLACK), tuple(shop.checks)
         self.parts = self._compiled(found, machine)
         self._idle: deque[Frame] = deque(maxlen=ARENAS)

@@ -17,6 +17,8 @@ from .integers import SIGN, bounded
 from .ir import Function, number, vector
 from .machine import Machine
 from .mathematics import flags
+from .objects import apart, together
+from .plans import recalled
 
 #: Parameters of each formula with the bytes of one: after the start value of the sum, in this order.
 PARAMETERS = {"above": ("float", "float"), "around": ("float", "float"),
@@ -114,6 +116,20 @@ class Steps:
 
 def planned(steps: Steps, out: Range, machine: Machine) -> Scaling:
     """The cheapest formula that is exact for every channel."""
+    asked = f"{out} {steps.exact} {machine.switches}".encode()
+    question = (asked, *(a.tobytes() for a in (steps.m, steps.s, steps.reals, steps.bound)))
+    formula, *parameters = apart(recalled(question, lambda: _written(_planned(steps, out, machine))))
+    kinds = PARAMETERS[formula.decode()]
+    return Scaling(formula.decode(), tuple(np.frombuffer(p, TYPES[k]) for p, k in zip(parameters, kinds, strict=True)))
+
+
+def _written(found: Scaling) -> bytes:
+    kinds = PARAMETERS[found.formula]
+    return together((found.formula.encode(), *(np.asarray(a, TYPES[k]).tobytes() for a, k in
+                                               zip(found.parameters, kinds, strict=True))))
+
+
+def _planned(steps: Steps, out: Range, machine: Machine) -> Scaling:
     low, high = out.low - out.zero, out.high - out.zero
     formula = "above" if low >= 0 else "around"
     sides = _sides(steps, low, high, formula == "around") if steps.plannable else None
