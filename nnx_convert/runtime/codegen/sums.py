@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
@@ -140,14 +141,29 @@ def addition_of(group: Group, machine: Machine) -> tuple[Addition, Slot] | None:
     return of(b, machine, turned), b.slots["x" if turned else "y"]
 
 
+class Pairing(Protocol):
+    """What is made of two numbers on grids of bytes: see `Addition`."""
+
+    @property
+    def first(self) -> Range:
+        """The first one's bytes."""
+
+    @property
+    def out(self) -> Range:
+        """The result's."""
+
+    def emit(self, f: Function, lanes: int, x: str, other: str) -> str:
+        """As `Addition.emit`."""
+
+
 @dataclass(frozen=True)
 class Sums:
-    """An addition of arrays that broadcast to the result's shape."""
+    """An addition, or another pairing, of arrays that broadcast to the result's shape."""
 
     x: Place
     y: Place
     out: Place
-    addition: Addition
+    addition: Pairing
 
     def emit(self, m: Module) -> str:
         """Write the function."""

@@ -149,9 +149,9 @@ class Family:
 SCRATCH: Slot = -1
 FAMILIES: dict[str, Family] = {}
 #: The modules that hold them.
-MODULES = ("dense", "depthwise", "elements", "folds", "copies", "layouts",
-           "matmul", "bytes", "sums", "depthwise_bytes", "windows", "grouped", "images", "gathers",
-           "values", "resized", "cells")
+MODULES = ("dense", "depthwise", "elements", "folds", "copies", "layouts", "matmul", "bytes", "sums",
+           "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells",
+           "tabled")
 
 
 def native(family: Family, *ops: OpDef, of_bytes: bool = False) -> None:

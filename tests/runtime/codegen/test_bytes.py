@@ -28,11 +28,13 @@ class Net:
         self.given: list[Array] = []
         self.model: Model
 
-    def tensor(self, shape: tuple[int, ...], scale: float = 0.02) -> int:
-        """An operand on a grid of about that scale."""
+    def tensor(self, shape: tuple[int, ...], scale: float = 0.02, grid: int | None = None) -> int:
+        """An operand on a grid of about that scale, or on another operand's."""
         low = -128 if self.kind == Q8S else 0
         zero = low if self.rng.random() < 0.3 else low + int(self.rng.integers(0, 256))
         made = float(np.float32(scale * self.rng.uniform(0.5, 2)))
+        if grid is not None:
+            made, zero = self.scales[grid], self.zeros[grid]
         index = self.builder.add_operand(self.kind, shape, made, zero)
         self.scales[index], self.zeros[index] = made, zero
         return index
@@ -83,8 +85,7 @@ class Net:
 
     def op(self, name: str, *operands: int, shape: tuple[int, ...], like: int | None = None) -> int:
         """An operation with one output of a shape, on a grid of its own or on another operand's."""
-        index = self.tensor(shape) if like is None else \
-            self.builder.add_operand(self.kind, shape, self.scales[like], self.zeros[like])
+        index = self.tensor(shape, grid=like)
         self.builder.add(OPS[name], list(operands), [index])
         return index
 
@@ -145,7 +146,7 @@ def addition(rng: Rng) -> Net:
     y = net.input(shape)
     for _ in range(draw(rng, 1, 4, 1)[0]):
         z = net.input(tuple(1 if rng.random() < 0.3 else n for n in shape))
-        name = str(rng.choice(["ADD", "SUB"]))
+        name = str(rng.choice(["ADD", "SUB", "MUL"]))
         y = net.op(name, *((z, y) if rng.random() < 0.5 else (y, z)), net.scalar(draw(rng, 0, 4, 1)[0]), shape=shape)
     net.finish(y)
     return net
@@ -169,7 +170,7 @@ def pool(rng: Rng) -> Net | None:
 
 def mean(rng: Rng) -> Net:
     """A mean over axes before the last."""
-    net, shape = Net(rng), (*draw(rng, 1, 12, 3), draw(rng, 2, 90, 1)[0])
+    net, shape = Net(rng), (*draw(rng, 2, 12, 3), draw(rng, 2, 90, 1)[0])
     low = draw(rng, 0, 3, 1)[0]
     axes = list(range(low, min(3, low + draw(rng, 1, 3, 1)[0])))
     x = net.input(shape)
@@ -188,10 +189,27 @@ def resized(rng: Rng) -> Net:
     return net
 
 
+def functions(rng: Rng) -> Net:
+    """Functions of single bytes, and reals turned into bytes and back."""
+    net, shape = Net(rng), tuple(draw(rng, 1, 30, 2))
+    x = net.builder.add_operand(OperandCode.TENSOR_FLOAT32, shape)
+    net.inputs.append(x)
+    net.given.append((2 * rng.standard_normal(shape)).astype(np.float32))
+    net.given[0].reshape(-1)[:1] = rng.choice([np.nan, np.inf, -np.inf, 3e9, 0.25])
+    y = net.op("QUANTIZE", x, shape=shape)
+    for name in ("RELU6", "RELU", "HARD_SWISH"):
+        y = net.op(name, y, shape=shape, like=None if name == "HARD_SWISH" else y)
+    z = net.builder.add_operand(OperandCode.TENSOR_FLOAT32, shape)
+    net.builder.add(OPS["DEQUANTIZE"], [y], [z])
+    net.finish(y, z)
+    return net
+
+
 MAKES: dict[str, Callable[[Rng], Net | None]] = {
     "convolution": lambda rng: convolution(rng, False), "depthwise": lambda rng: convolution(rng, True),
     "product": product, "addition": addition,
-    "pool": pool, "mean": mean, "resized": resized}
+    "pool": pool, "mean": mean, "resized": resized,
+    "functions": functions}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
