@@ -23,12 +23,13 @@ from .places import Border, Place
 from .requantise import Range, Scaling, Steps, block, blocks, kept, narrowed, planned, scaled
 from .sums import Addition, addition_of, joins
 from .tasks import Family, Group, Task, Workshop, kind, native
-from .tiles import UNROLLED, Tile, best, cut
+from .tiles import FIT, UNROLLED, Tile, best, cut
 
 #: Pixels up to which what follows the products is written out for each.
 LOOPED = 2
-#: Pixels that fit beside so many vectors of channels where each pixel is summed, too.
-SHIFTED = {1: 14, 2: 9, 3: 6, 4: 5}
+#: Pixels that fit beside so many vectors of channels where each pixel is summed, too, in 32 registers; and where
+#: products need one before they are added, in 16.
+SHIFTED, PAIRED = {1: 14, 2: 9, 3: 6, 4: 5}, {1: 10, 2: 6, 3: 3}
 #: The places of what is added to results: none, or one.
 Extras = tuple[Place, ...]
 
@@ -335,8 +336,8 @@ def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, in
         start = start - 128 * centred.sum(0, dtype=np.int64)
     n, rows, width, _ = out.shape
     tile = best(channels, -(-kw * depth // together), kh, n * rows, width, lanes, w.machine.registers)
-    if shift and tile.sizes[0][0] > SHIFTED[tile.vectors]:
-        tile = cut(width, SHIFTED[tile.vectors], tile.vectors)
+    fit = (SHIFTED if shift else PAIRED if w.machine.registers == 16 else FIT[32])[tile.vectors]
+    tile = tile if tile.sizes[0][0] <= fit else cut(width, fit, tile.vectors)
     found = scaling(b, reach, w.machine)
     weights = packed((centred - shift).reshape(kh, -1, channels), runs, together, tile.vectors, lanes)
     return Bytes(x, out, kh, runs, dilations[0] * x.strides[1], strides, w.pack(weights),

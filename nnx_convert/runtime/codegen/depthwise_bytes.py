@@ -17,7 +17,7 @@ from ...ops import conv
 from ...types import Array
 from ..bind import Bound
 from ..fixedpoint import grid
-from .bytes import scaling, sums, taken, x_signed, zero_border
+from .bytes import made, scaling, sums, taken, x_signed, zero_border
 from .dense import pads
 from .depthwise import Depthwise
 from .integers import bounded, flipped, halved, pairs, quads, quartered, widened, woven
@@ -221,7 +221,9 @@ def arranged(start: Array, found: Scaling, lanes: int, together: int) -> Array:
 
 
 def _takes(b: Bound, _: Machine) -> bool:
-    return taken(b, 3) and b.args["mult"] == 1 and math.prod(b.args["w"].shape[1:3]) <= 64
+    """Of one filter a channel; several filters of one channel are an ordinary convolution."""
+    one = b.args["mult"] == 1 and math.prod(b.args["w"].shape[1:3]) <= 64
+    return (one or b.args["x"].shape[3] == 1) and taken(b, 3)
 
 
 def _make(w: Workshop, group: Group) -> Task:
@@ -229,6 +231,9 @@ def _make(w: Workshop, group: Group) -> Task:
     top, left, _, _ = pads(b.args)
     x, out = w.place(b.slots["x"]).shifted(top, left), w.place(group.outputs[0])
     _, kh, kw, channels = b.args["w"].shape
+    if b.args["x"].shape[3] == 1:
+        return made(w, group, x, out, (b.args["sh"], b.args["sw"]), (b.args.get("dh", 1), b.args.get("dw", 1)),
+                    b.args["w"].data.transpose(3, 1, 2, 0))
     filters = b.args["w"].data.reshape(kh, kw, channels).astype(np.int16) - grid(b.args["w"])[1]
     together = 4 if w.machine.vnni and filters.min() >= -128 and filters.max() <= 127 else 2
     strides, dilations = (b.args["sh"], b.args["sw"]), (b.args.get("dh", 1), b.args.get("dw", 1))

@@ -1,14 +1,21 @@
 """Native code on bytes against NumPy, to the bit: random shapes, grids and tails, on this machine and with less."""
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from natively import MACHINES, both
+from natively import MACHINES as SHARED_MACHINES, both
 
 from nnx_convert import Model, ModelBuilder, OperandCode
+from nnx_convert.runtime.codegen.bytes import PAIRED, SHIFTED, Micro
+from nnx_convert.runtime.codegen.ir import SHARED, Function, Module
+from nnx_convert.runtime.codegen.machine import AVX512, host
+from nnx_convert.runtime.codegen.objects import assembly
+from nnx_convert.runtime.codegen.requantise import Range
+from nnx_convert.runtime.codegen.tiles import FIT
 from nnx_convert.schema import OPS
 
 Array = np.ndarray[Any, Any]
@@ -110,14 +117,16 @@ def convolution(rng: Rng, depthwise: bool) -> Net | None:
     (kh, kw), (sh, sw), (dh, dw), (pt, pb, pl, pr) = draw(rng, 1, 5, 2), draw(rng, 1, 3, 2), draw(rng, 1, 3, 2), draw(
         rng, 0, 3, 4)
     c = c if rng.random() < 0.5 else c // 4 * 4 + 4
+    c = 1 if depthwise and rng.random() < 0.3 else c
+    each = draw(rng, 1, 9, 1)[0] if depthwise and c == 1 else 1
     oh, ow = reach(h, kh, sh, dh, pt, pb), reach(w, kw, sw, dw, pl, pr)
     if oh < 1 or ow < 1:
         return None
-    out = c if depthwise else draw(rng, 1, 70, 1)[0]
+    out = c * each if depthwise else draw(rng, 1, 70, 1)[0]
     shape = (n, oh, ow, out)
     x = net.input((n, h, w, c))
-    filt, bias = net.weights(x, (1, kh, kw, c) if depthwise else (out, kh, kw, c), 3 if depthwise else 0)
-    more = [1] if depthwise else []
+    filt, bias = net.weights(x, (1, kh, kw, out) if depthwise else (out, kh, kw, c), 3 if depthwise else 0)
+    more = [each] if depthwise else []
     act = draw(rng, 0, 4, 1)[0]
     args = [*map(net.scalar, (pl, pr, pt, pb, sw, sh, *more, act, False, dw, dh))]
     y = net.op("DEPTHWISE_CONV_2D" if depthwise else "CONV_2D", x, filt, bias, *args, shape=shape)
@@ -205,6 +214,10 @@ def functions(rng: Rng) -> Net:
     return net
 
 
+#: Those of all families, and one with wide vectors that does not multiply bytes.
+MACHINES = SHARED_MACHINES | {"avx512": host().only(AVX512)}
+#: The instruction that multiplies and adds so many bytes.
+DOT = {2: "vpmaddwd", 4: "vpdpbusd"}
 MAKES: dict[str, Callable[[Rng], Net | None]] = {
     "convolution": lambda rng: convolution(rng, False), "depthwise": lambda rng: convolution(rng, True),
     "product": product, "addition": addition,
@@ -226,3 +239,23 @@ def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
             np.testing.assert_array_equal(g, w, err_msg=f"{n}")
         ran += 1
     assert ran > 3
+
+
+@pytest.mark.parametrize("machine", ["host", "avx512", "avx2"])
+@pytest.mark.parametrize("shift", [0, 3])
+def test_no_micro_kernel_spills(machine: str, shift: int) -> None:
+    at = MACHINES[machine]
+    together, spilt = 4 if at.vnni else 2, re.compile(r"[xyz]mm\d+, *-?\d*\(%rsp|\(%rsp\), *%[xyz]mm")
+    for vectors, pixels in (SHIFTED if shift else PAIRED if at.registers == 16 else FIT[32]).items():
+        if shift and not at.vnni:
+            continue
+        m = Module(at)
+        name = Micro(tuple(64 * i for i in range(pixels)), tuple(96 * i for i in range(pixels)), vectors, 1, 0,
+                     ((0, 64),), 0, together, not shift, "around", Range(3, -128, 127, signed=True),
+                     shift=shift).emit(m)
+        f = Function(m, "f", SHARED, exported=True)
+        f.do(f"call void @{name}(ptr %arena, ptr %weights, ptr %arena, ptr %weights)")
+        f.finish()
+        text = assembly(m.text(), at)
+        loop = text[text.rfind(":", 0, text.find(DOT[together])):text.rfind(DOT[together])]
+        assert loop and not spilt.findall(loop), (vectors, pixels)
