@@ -105,16 +105,22 @@ def sliding(g: Op, x: Value, kernel: Shape, strides: Shape | None, dilations: Sh
 
 
 def _same(g: Op, found: Sliding, sizes: Shape, lower: bool) -> Sliding:
-    """Padding that gives ceil(size / stride) windows, the odd cell first where `lower`."""
+    """Padding that gives ceil(size / stride) windows, the odd cell first where `lower`.
+
+    Of an open size it is between two amounts. Where these begin alike the larger is right: no window is at the end of
+    what is too much.
+    """
     heads, tails = list[int](), list[int]()
     for n, s, reach in zip(sizes, found.strides, found.reach, strict=True):
-        if not known(n) and s > 1:
+        most = max((-(-n // s) - 1) * s + reach - n, 0) if known(n) else reach - 1
+        least = most if known(n) else max(reach - s, 0)
+        begin = {(total + lower) // 2 for total in (least, most)}
+        if len(begin) > 1:
             if lower or len(sizes) > 2:
                 g.unsupported("pads by a scheme that follows from open sizes", "give the input sizes")
             return replace(found, scheme=True)
-        total = max((-(-n // s) - 1) * s + reach - n, 0) if known(n) else reach - 1
-        heads.append(total - total // 2 if lower else total // 2)
-        tails.append(total - heads[-1])
+        heads.append(begin.pop())
+        tails.append(most - heads[-1])
     return replace(found, heads=tuple(heads), tails=tuple(tails))
 
 

@@ -149,3 +149,21 @@ def test_a_place_outside_is_a_failed_run() -> None:
     x, places = np.ones((1, 1, 1, 2), np.float32), np.array([[[[0, 8]]]])
     with pytest.raises(RunError, match="an index is not in"):
         check(n("MaxUnpool", x, places, kernel_shape=[2, 2], strides=[2, 2], want=[x]), "fed")
+
+
+#: Schemes whose padding begins alike whatever the size is.
+ALIKE = [("SAME_LOWER", 3, 2), ("SAME_LOWER", 5, 2), ("SAME_UPPER", 2, 2), ("SAME_UPPER", 4, 2), ("SAME_UPPER", 1, 3)]
+
+
+@pytest.mark.parametrize(("how", "kernel", "stride"), ALIKE)
+@pytest.mark.parametrize("op", ["Conv", "MaxPool", "AveragePool", "LpPool"])
+def test_schemes_over_open_sizes_that_begin_alike(op: str, how: str, kernel: int, stride: int) -> None:
+    counted = {"count_include_pad": 1} if op == "AveragePool" else {}
+    window = {} if op == "Conv" else {"kernel_shape": [kernel, kernel], **counted}
+    inputs = [IMAGE, f(4, 3, kernel, kernel)] if op == "Conv" else [IMAGE]
+    file = built(n(op, *inputs, auto_pad=how, strides=[stride, stride], want=[IMAGE], **window),
+                 "open")[0].SerializeToString()
+    anywhere = nnx_convert.compile(file, threads=1)
+    for x in (IMAGE, IMAGE[:1, :, :6], IMAGE[..., :5]):
+        there = nnx_convert.compile(nnx_convert.convert(file, shapes={"x0": x.shape}), threads=1)
+        np.testing.assert_allclose(anywhere.run([x])[0], there.run([x])[0], rtol=1e-5, atol=1e-6)
