@@ -1,8 +1,8 @@
 """`python -m benchmarks.latency [NAME...] [--threads 2] [--runs N] [--backend native]`: runs beside the engine of
 the model's format.
 
-That is LiteRT with XNNPACK for TFLite models, ONNX Runtime for ONNX models. Both engines run in turn in one process
-after a warm-up, so that they meet the same machine; the ratios are of medians and of minima. Settings that hold
+That is LiteRT with XNNPACK for TFLite models, ONNX Runtime for ONNX models. Both engines run in turns in one process
+(`nnx_convert.cli.timing.compared`), so that they meet the same machine; the ratios are of medians and of minima. Settings that hold
 OpenBLAS back (OPENBLAS_CORETYPE, OPENBLAS_L2_SIZE) are dropped before NumPy is loaded. Ends with 1
 where a bound is broken.
 """

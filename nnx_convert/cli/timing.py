@@ -20,7 +20,9 @@ from .running import described, shape_fields
 from .screen import Progress, show, show_json
 
 #: Runs of each engine before any is timed: caches are filled, threads awake.
-WARM_UP = 3
+WARM_UP = 2
+#: Seconds until the threads of the engine before have gone to sleep, and the runs of an engine before the next one's.
+PAUSE, TURN = 0.05, 5
 
 
 @dataclass(frozen=True)
@@ -114,13 +116,22 @@ def theirs(file: str, name: str, threads: int, inputs: Sequence[Any]) -> Contend
 
 
 def compared(engines: Sequence[Run], runs: int) -> list[list[float]]:
-    """Seconds of each engine's runs, taken in turn, so that all meet the same machine."""
+    """Seconds of each engine's runs, taken in turns, so that all meet the same machine.
+
+    A turn is a pause, a run that does not count, and some that do: threads of another engine go on spinning for
+    milliseconds after its run, and would double the time of one that needs the same cores.
+    """
     times: list[list[float]] = [[] for _ in engines]
-    for n in range(WARM_UP + runs):
-        for engine, taken in zip(engines, times, strict=True):
-            start = time.perf_counter()
+    for engine in engines:
+        for _ in range(WARM_UP):
             engine()
-            if n >= WARM_UP:
+    while times and len(times[0]) < runs:
+        for engine, taken in zip(engines, times, strict=True):
+            time.sleep(PAUSE)
+            engine()
+            for _ in range(min(TURN, runs - len(taken))):
+                start = time.perf_counter()
+                engine()
                 taken.append(time.perf_counter() - start)
     return times
 
@@ -140,7 +151,7 @@ def joined(found: Sequence[Contender], times: Sequence[Sequence[float]]) -> Iter
 def lines(name: str, threads: int, runs: int, inputs: Sequence[Given], rows: Sequence[Timed]
           ) -> Iterator[tuple[str, str]]:
     """The screen."""
-    yield from headed(name, f"{runs} runs in turn, {threads} thread{'s' * (threads > 1)}")
+    yield from headed(name, f"{runs} runs in turns, {threads} thread{'s' * (threads > 1)}")
     for g in inputs:
         yield "  in", f"{g.name}   {described(g.array)}   from {g.origin}"
     width = max(len(r.engine) for r in rows)
