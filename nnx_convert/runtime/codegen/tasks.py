@@ -150,7 +150,7 @@ SCRATCH: Slot = -1
 FAMILIES: dict[str, Family] = {}
 #: The modules that hold them.
 MODULES = ("dense", "depthwise", "elements", "folds", "copies", "layouts", "matmul", "bytes", "sums",
-           "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells",
+           "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells", "reductions",
            "tabled")
 
 

@@ -203,9 +203,26 @@ def choices(rng: np.random.Generator) -> Net:
     return net
 
 
+def folds(rng: np.random.Generator) -> Net:
+    """Folds over any axes, dropped or kept, and an image normalised."""
+    shape = [int(rng.choice([1, 2, 5, 16, 19])) for _ in range(4)]
+    axes = sorted(rng.permutation(4)[:draw(rng, 1, 5, 1)[0]].tolist())
+    kept, net = [1 if a in axes else n for a, n in enumerate(shape)], Net()
+    x, along = net.input(rng.standard_normal(shape)), net.const(axes, INT32)
+    outs = [net.op("MEAN", x, along, net.scalar(1), shape=kept)]
+    outs += [net.op(n, x, along, net.scalar(True), shape=kept) for n in ("REDUCE_SUM", "REDUCE_MAX", "REDUCE_MIN")]
+    left = [n for a, n in enumerate(shape) if a not in axes]
+    if left:
+        outs += [net.op(f"REDUCE_{n}_EX", x, along, shape=left) for n in ("SUM", "MAX", "MIN")]
+    outs.append(net.op("INSTANCE_NORMALIZATION", x, net.scalar(1.5), net.scalar(0.25), net.scalar(0.001),
+                       net.scalar(False), shape=shape))
+    net.model = net.finish(*outs)
+    return net
+
+
 MAKES: dict[str, Make] = {"matmul": matmul, "turned": turned, "cut": cut, "blocks": blocks, "edges": edges,
                           "stacked": stacked, "groups": groups, "resized": resized,
-                          "picked": picked, "choices": choices}
+                          "picked": picked, "choices": choices, "folds": folds}
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -1,0 +1,203 @@
+"""Folds over any axes, which need not be neighbours, and images normalised channel by channel."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...ops import ex, norm
+from ..bind import Bound
+from .folds import FOLDS, REDUCTIONS, across, floats, folded
+from .ir import SHARED, Function, Module, mask, number, vector
+from .machine import Machine
+from .moves import address
+from .places import Place
+from .strides import ordered
+from .tasks import FAMILIES, Family, Group, Task, Workshop, kind, native
+from .turns import pieces
+
+ITEM = 4
+
+
+@dataclass(frozen=True)
+class Folded:
+    """For each element of `out` the fold of the view `x`, whose first `kept` axes are those of the result.
+
+    `row` is the length of the rows of neighbours that are folded, or, with `whole`, that stay: the last kept axis.
+    """
+
+    x: Place
+    out: Place
+    kept: int
+    whole: bool
+    fold: str
+    mean: bool
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("folded", self), lambda name: self._build(m, name))
+
+    def _build(self, m: Module, name: str) -> None:
+        f = Function(m, name, SHARED)
+        lead = self.x.shape[:self.kept - self.whole]
+        first, last = f.share(math.prod(lead))
+
+        def part(i: str, _: list[str]) -> None:
+            x = address(f, self.x, i, lead)
+            width = self.x.shape[self.kept - 1] if self.whole else 1
+            to = f.at(self.out.base, f.add(self.out.offset, f.mul(i, width * ITEM)))
+            if self.whole:
+                pieces(f, width, m.machine.lanes, lambda at, count: self._column(f, x, to, at, count))
+            else:
+                self._row(f, x, to)
+        f.loop(first, last, 1, [], part)
+        f.finish()
+
+    def _walk(self, f: Function, x: str, axes: range, start: str, body: Callable[[str, str], str]) -> str:
+        """`body(address, value)` for each index of axes, one value carried from one to the next."""
+        if not axes:
+            return body(x, start)
+        n, stride = self.x.shape[axes[0]], self.x.strides[axes[0]]
+
+        def step(_: str, now: list[str]) -> list[str]:
+            return [f.at(now[0], stride), self._walk(f, now[0], axes[1:], now[1], body)]
+        return f.loop(0, n, 1, [("ptr", x), (vector(f.machine.lanes), start)], step)[1]
+
+    def _column(self, f: Function, x: str, to: str, at: str, count: int) -> None:
+        """Neighbours that stay."""
+        lanes, offset = f.machine.lanes, f.mul(at, ITEM)
+        type = vector(lanes)
+        found = self._walk(f, f.at(x, offset), range(self.kept, len(self.x.shape)),
+                           number(type, FOLDS[self.fold][1]), lambda p, now: folded(
+                               f, type, self.fold, now, f.load_first(count, lanes, "float", p)))
+        f.store_first(count, lanes, "float", self._scaled(f, type, found), to, offset)
+
+    def _row(self, f: Function, x: str, to: str) -> None:
+        """Rows of neighbours folded, lane by lane first."""
+        lanes, width = f.machine.lanes, self.x.shape[-1]
+        type = vector(lanes)
+        least, rest = number(type, FOLDS[self.fold][1]), width % lanes
+
+        def row(p: str, now: str) -> str:
+            if width >= lanes:
+                now = f.loop(0, width - rest, lanes, [(type, now)], lambda i, held: [folded(
+                    f, type, self.fold, held[0], f.load(type, p, f.mul(i, ITEM)))])[0]
+            if rest:
+                value = f.load_first(rest, lanes, "float", p, (width - rest) * ITEM)
+                value = f.let(f"select <{lanes} x i1> {mask(rest, lanes)}, {type} {value}, {type} {least}")
+                now = folded(f, type, self.fold, now, value)
+            return now
+        found = self._walk(f, x, range(self.kept, len(self.x.shape) - 1), least, row)
+        f.store("float", self._scaled(f, "float", across(f, type, self.fold, found)), to)
+
+    def _scaled(self, f: Function, type: str, x: str) -> str:
+        count = math.prod(self.x.shape[self.kept:])
+        return f.let(f"fdiv {type} {x}, {number(type, count)}") if self.mean else x
+
+
+def _axes(b: Bound) -> list[int]:
+    """The axes that are folded, those of one element left aside."""
+    shape = b.args["x"].shape
+    return sorted({a % len(shape) for a in b.args["axes"].ints() if shape[a % len(shape)] > 1})
+
+
+def _takes(b: Bound, _: Machine) -> bool:
+    return b.args["axes"].data is not None and floats(b) and len(b.args["x"].shape) > 0
+
+
+def _make(w: Workshop, group: Group) -> Task:
+    b = group.head
+    x, axes = w.place(b.slots["x"]), _axes(b)
+    stay = [a for a in range(len(x.shape)) if a not in axes and x.shape[a] > 1]
+    last = max([*stay, *axes], default=0)
+    stay = stay or [a for a in range(len(x.shape)) if a not in axes][:1]
+    whole = bool(stay) and (not axes or last in stay)
+    return Folded(ordered(x, [*stay, *axes]), w.place(b.outputs[0]), len(stay), whole,
+                  *REDUCTIONS[kind(b.op).removesuffix("_EX")])
+
+
+def _otherwise(name: str) -> Family:
+    """A family, and where it does not take an operation, this one."""
+    plain, own = FAMILIES[name], Family(_takes, _make)
+
+    def of(b: Bound, machine: Machine) -> Family:
+        return plain if plain.takes(b, machine) else own
+    return Family(lambda b, m: of(b, m).takes(b, m), lambda w, g: of(g.head, w.machine).make(w, g),
+                  scratch=lambda g, m: of(g.head, m).scratch(g, m), fuses=plain.fuses)
+
+
+# Normalisation.
+@dataclass(frozen=True)
+class Normalised:
+    """Each channel of an image less its mean, divided by its deviation; then scaled and moved."""
+
+    x: Place
+    out: Place
+    gamma: float
+    beta: float
+    eps: float
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("normalised", self), lambda name: self._build(m, name))
+
+    def _build(self, m: Module, name: str) -> None:
+        f = Function(m, name, SHARED)
+        n, h, w, c = self.x.shape
+        lanes = m.machine.lanes
+        vectors = -(-c // lanes)
+        first, last = f.share(n * vectors)
+
+        def part(i: str, _: list[str]) -> None:
+            start = f.add(f.mul(f.div(i, vectors), h * w * c * ITEM), f.mul(f.rem(i, vectors), lanes * ITEM))
+            x, out = (f.at(p.base, f.add(p.offset, start)) for p in (self.x, self.out))
+            if c % lanes:
+                f.when(f.let(f"icmp eq i64 {f.rem(i, vectors)}, {vectors - 1}"),
+                       lambda: self._channels(f, x, out, c % lanes), lambda: self._channels(f, x, out, lanes))
+            else:
+                self._channels(f, x, out, lanes)
+        f.loop(first, last, 1, [], part)
+        f.finish()
+
+    def _channels(self, f: Function, x: str, out: str, count: int) -> None:
+        """A vector of channels: three times over the image."""
+        (_, h, w, c), lanes = self.x.shape, f.machine.lanes
+        type = vector(lanes)
+
+        def total(term: Callable[[str], str]) -> str:
+            def step(_: str, now: list[str]) -> list[str]:
+                value = term(f.load_first(count, lanes, "float", now[0]))
+                return [f.at(now[0], c * ITEM), f.let(f"fadd {type} {now[1]}, {value}")]
+            found = f.loop(0, h * w, 1, [("ptr", x), (type, number(type, 0))], step)[1]
+            return f.let(f"fdiv {type} {found}, {number(type, h * w)}")
+
+        def square(value: str) -> str:
+            less = f.let(f"fsub {type} {value}, {mean}")
+            return f.let(f"fmul {type} {less}, {less}")
+        mean = total(lambda value: value)
+        variance = f.let(f"fadd {type} {total(square)}, {number(type, self.eps)}")
+        deviation = f.call(type, f"llvm.sqrt.v{lanes}f32", (type, variance))
+        scale = f.let(f"fdiv {type} {number(type, self.gamma)}, {deviation}")
+
+        def write(_: str, now: list[str]) -> list[str]:
+            less = f.let(f"fsub {type} {f.load_first(count, lanes, 'float', now[0])}, {mean}")
+            value = f.fma(type, less, scale, number(type, self.beta))
+            f.store_first(count, lanes, "float", value, now[1])
+            return [f.at(p, c * ITEM) for p in now]
+        f.loop(0, h * w, 1, [("ptr", x), ("ptr", out)], write)
+
+
+def _takes_normalised(b: Bound, _: Machine) -> bool:
+    return floats(b) and not b.args["nchw"]
+
+
+def _make_normalised(w: Workshop, group: Group) -> Task:
+    b = group.head
+    gamma, beta, eps = (float(b.args[n]) for n in ("gamma", "beta", "eps"))
+    return Normalised(w.place(b.slots["x"]), w.place(b.outputs[0]), gamma, beta, eps)
+
+
+native(Family(_takes, _make), ex.REDUCE_SUM_EX, ex.REDUCE_MAX_EX, ex.REDUCE_MIN_EX)
+for _name in REDUCTIONS:
+    FAMILIES[_name] = _otherwise(_name)
+native(Family(_takes_normalised, _make_normalised), norm.INSTANCE_NORMALIZATION)
