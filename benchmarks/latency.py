@@ -2,8 +2,8 @@
 the model's format.
 
 That is LiteRT with XNNPACK for TFLite models, ONNX Runtime for ONNX models. Both engines run in turns in one process
-(`nnx_convert.cli.timing.compared`), so that they meet the same machine; the ratios are of medians and of minima. Settings that hold
-OpenBLAS back (OPENBLAS_CORETYPE, OPENBLAS_L2_SIZE) are dropped before NumPy is loaded. Ends with 1
+(`nnx_convert.cli.timing.compared`), so that they meet the same machine; the ratios are of medians and of minima.
+Settings that hold OpenBLAS back (OPENBLAS_CORETYPE, OPENBLAS_L2_SIZE) are dropped before NumPy is loaded. Ends with 1
 where a bound is broken.
 """
 from __future__ import annotations
