@@ -93,12 +93,17 @@ def _scaled(beta: float, scale: f32) -> tuple[int, int, int]:
     return m, left, -floor(31 * 2.0**26 / 2.0**left)
 
 
-def softmax8(x: Tensor, out: Tensor, beta: float) -> Callable[[Array], Array]:
-    """TFLite's SOFTMAX of bytes (`reference_ops::Softmax`): the exponential is a table of the 256 differences."""
+def exponentials(x: Tensor, beta: float) -> tuple[Array, Array]:
+    """Of the differences -255..0 of bytes: which of them count, and their exponentials without integer bits."""
     m, left, least = _scaled(beta, grid(x)[0])
     d = np.arange(-255, 1)
     counts = d >= least
-    exps = np.where(counts, F32.exp(high_mul(wrap32(np.where(counts, d, 0) << left), m), 5), 0)
+    return counts, np.where(counts, F32.exp(high_mul(wrap32(np.where(counts, d, 0) << left), m), 5), 0)
+
+
+def softmax8(x: Tensor, out: Tensor, beta: float) -> Callable[[Array], Array]:
+    """TFLite's SOFTMAX of bytes (`reference_ops::Softmax`): the exponential is a table of the 256 differences."""
+    counts, exps = exponentials(x, beta)
     shares = shift_right(exps, 12)
     (low, high), bits = limits(out), 8 * out.type.dtype.itemsize
 

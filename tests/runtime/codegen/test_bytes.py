@@ -214,6 +214,20 @@ def functions(rng: Rng) -> Net:
     return net
 
 
+def softmax(rng: Rng) -> Net:
+    """Rows of bytes, some of them one value throughout, softened by any factor."""
+    net, shape = Net(rng), tuple(draw(rng, 1, 300, 2)) if rng.random() < 0.7 else (1, 1 + draw(rng, 0, 3, 1)[0] * 1300)
+    low = -128 if net.kind == Q8S else 0
+    x = net.input(shape)
+    net.given[0][::3] = net.given[0].reshape(-1)[0]
+    out = net.builder.add_operand(net.kind, shape, 1 / 256, low)
+    beta = net.builder.add_operand(OperandCode.FLOAT32, ())
+    net.builder.set_operand_value(beta, float(np.float32(rng.choice([0.1, 1, 1, 20]))))
+    net.builder.add(OPS["SOFTMAX"], [x, beta], [out])
+    net.finish(out)
+    return net
+
+
 #: Those of all families, and one with wide vectors that does not multiply bytes.
 MACHINES = SHARED_MACHINES | {"avx512": host().only(AVX512)}
 #: The instruction that multiplies and adds so many bytes.
@@ -222,7 +236,7 @@ MAKES: dict[str, Callable[[Rng], Net | None]] = {
     "convolution": lambda rng: convolution(rng, False), "depthwise": lambda rng: convolution(rng, True),
     "product": product, "addition": addition,
     "pool": pool, "mean": mean, "resized": resized,
-    "functions": functions}
+    "functions": functions, "softmax": softmax}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
