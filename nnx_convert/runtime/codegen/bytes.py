@@ -292,8 +292,9 @@ def taken(b: Bound, axis: int) -> bool:
 
 
 def _fits(b: Bound, reach: Array) -> bool:
-    """Whether sums, scaled, are integers of 32 bits."""
-    return bool((reach * np.array(reals(b, reach.size)) < 2.0 ** 31).all())
+    """Whether sums, scaled, are integers of 31 bits."""
+    factors = np.array(reals(b, reach.size))
+    return bool((reach * factors < 2.0 ** 30).all() and factors.max() < 2.0 ** 30)
 
 
 def sums(b: Bound, matrix: Array) -> tuple[Array, Array]:

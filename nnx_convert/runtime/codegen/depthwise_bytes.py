@@ -154,7 +154,7 @@ class Strip:
         for n in range(0, len(steps), 2):
             y = halved(f, lanes, steps[n], steps[n + 1])
             y = f.call(half, f"llvm.sadd.sat.v{2 * lanes}i16", (half, y), (half, number(half, r.zero)))
-            found.append(bounded(f, half, y, r.low, r.high))
+            found.append(y if len(steps) == 4 and r.whole else bounded(f, half, y, r.low, r.high))
         count = len(steps) * lanes
         value = quartered(f, lanes, found[0], found[1], r.signed) if len(found) == 2 else \
             f.let(f"trunc {half} {found[0]} to {vector(count, 'i8')}")

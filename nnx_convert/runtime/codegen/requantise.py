@@ -47,6 +47,11 @@ class Range:
         """Those of a tensor after a fused activation."""
         return cls(grid(out)[1], *activation_range(act, out), out.type.dtype.kind == "i")
 
+    @property
+    def whole(self) -> bool:
+        """Whether these are all bytes of the type."""
+        return (self.low, self.high) == ((-128, 127) if self.signed else (0, 255))
+
 
 #: No bytes at all.
 NOTHING = Range(0, 0, 0, signed=False)
@@ -230,7 +235,8 @@ def blocks(start: Array, scaling: Scaling, lanes: int) -> Array:
 def scaled(f: Function, formula: str, lanes: int, x: str, block_: str, offset: int = 0) -> str:
     """Sums of a vector of channels, scaled and rounded: steps of the output's grid, without its zero point.
 
-    The vector's block of parameters is so many bytes behind `block_`. No |result| is above 2 ** 31.
+    The vector's block of parameters is so many bytes behind `block_`. Who makes code sees to it
+    that no |result| is above 2 ** 30.
     """
     at, given = offset + 4 * lanes, []
     for kind in PARAMETERS[formula]:
@@ -294,7 +300,11 @@ def kept(f: Function, lanes: int, y: str, out: Range) -> str:
 
 
 def narrowed(f: Function, lanes: int, y: str, out: Range) -> str:
-    """Steps of the output's grid as its bytes."""
-    kind, y = vector(lanes, "i32"), kept(f, lanes, y, out)
+    """Steps of the output's grid, no more than 2 ** 30 of them, as its bytes.
+
+    Bounds come last: where they are those of the type, cutting to bytes saturates by itself.
+    """
+    kind = vector(lanes, "i32")
     y = f.let(f"add {kind} {y}, {number(kind, out.zero)}") if out.zero else y
+    y = bounded(f, kind, y, out.low, out.high)
     return f.let(f"trunc {kind} {y} to {vector(lanes, 'i8')}")
