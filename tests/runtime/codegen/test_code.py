@@ -11,7 +11,7 @@ import pytest
 from natively import MACHINES, Net, apart, both, net
 
 from nnx_convert import CompiledModel, NnxError
-from nnx_convert.runtime.codegen import mathematics
+from nnx_convert.runtime.codegen import bytes, mathematics
 from nnx_convert.runtime.codegen.dense import Micro
 from nnx_convert.runtime.codegen.elements import Part
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module, vector
@@ -19,6 +19,7 @@ from nnx_convert.runtime.codegen.machine import host
 from nnx_convert.runtime.codegen.objects import Library, assembly, compiled
 from nnx_convert.runtime.codegen.places import Border, dense_strides, room
 from nnx_convert.runtime.codegen.pool import RUN, barrier, pool
+from nnx_convert.runtime.codegen.requantise import Range
 from nnx_convert.runtime.codegen.tiles import FIT, best
 
 
@@ -65,6 +66,13 @@ def test_a_long_chain_is_written_once_for_all_pixels() -> None:
     swish = (Part("LOGISTIC", (0,)), Part("MUL", (0, -1)))
     Micro(tuple(range(0, 384, 64)), tuple(range(0, 576, 96)), 4, 1, 0, ((0, 16),), 0, 0, swish).emit(m)
     assert m.text().count("fdiv") == 4
+
+
+def test_the_rounding_of_bytes_is_written_once_for_all_pixels() -> None:
+    m, places = Module(host()), tuple(range(0, 384, 64))
+    out = Range(0, -128, 127, signed=True)
+    bytes.Micro(places, places, 3, 1, 0, ((0, 16),), 0, 2, True, "shifts", out).emit(m)
+    assert m.text().count(f"mul <{host().lanes} x i64>") == 3
 
 
 @pytest.mark.parametrize("machine", MACHINES)
