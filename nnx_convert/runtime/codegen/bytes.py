@@ -287,7 +287,8 @@ def taken(b: Bound, axis: int) -> bool:
         return False
     if isinstance(w.quant, ChannelQuant) and w.quant.axis % w.rank != axis or not grid(x)[0] or not grid(b.outs[0])[0]:
         return False
-    reach, _ = sums(b, np.moveaxis(w.data, axis, -1).reshape(-1, w.shape[axis]))
+    (low, high), _ = sums(b, np.moveaxis(w.data, axis, -1).reshape(-1, w.shape[axis]))
+    reach = np.maximum(-low, high)
     return int(reach.max()) < 1 << 31 and _fits(b, reach)
 
 
@@ -297,12 +298,13 @@ def _fits(b: Bound, reach: Array) -> bool:
     return bool((reach * factors < 2.0 ** 30).all() and factors.max() < 2.0 ** 30)
 
 
-def sums(b: Bound, matrix: Array) -> tuple[Array, Array]:
-    """Of raw weights [depth, channels]: what no sum is larger than, and what sums of raw products begin with."""
+def sums(b: Bound, matrix: Array) -> tuple[tuple[Array, Array], Array]:
+    """Of raw weights [depth, channels]: the least and the greatest sum, and what sums of raw products begin with."""
     x, added = b.args["x"], b.args["b"].data.astype(np.int64)
     weights, (zero, (low, high)) = matrix.astype(np.int64) - grid(b.args["w"])[1], (grid(x)[1], limits(x))
-    reach = np.abs(weights).sum(0) * max(high - zero, zero - low) + np.abs(added)
-    return reach, added - zero * weights.sum(0)
+    above, below = np.maximum(weights, 0).sum(0), np.minimum(weights, 0).sum(0)
+    low, high = low - zero, high - zero
+    return (added + above * low + below * high, added + above * high + below * low), added - zero * (above + below)
 
 
 def reals(b: Bound, count: int) -> list[float]:
@@ -310,9 +312,9 @@ def reals(b: Bound, count: int) -> list[float]:
     return real_multipliers(b.args["x"], b.args["w"], b.outs[0], count, kind(b.op) == "FULLY_CONNECTED")
 
 
-def scaling(b: Bound, reach: Array, machine: Machine) -> Scaling:
-    """How an operation's sums become its outputs."""
-    steps = Steps.of(np.array(reals(b, reach.size)), reach, kind(b.op) == "FULLY_CONNECTED")
+def scaling(b: Bound, reach: tuple[Array, Array], machine: Machine) -> Scaling:
+    """How an operation's sums, from the least to the greatest, become its outputs."""
+    steps = Steps.of(np.array(reals(b, reach[0].size)), *reach, kind(b.op) == "FULLY_CONNECTED")
     return planned(steps, Range.of(b.outs[0], b.args["act"]), machine)
 
 

@@ -67,7 +67,7 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """What is to be scaled: real multipliers, and no sum's magnitude is above `bound`, each [channels].
+    """What is to be scaled: real multipliers, and sums from `low` to `high`, each [channels].
 
     `exact`: FULLY_CONNECTED's rounding, of a product in FLOAT64, else that of `fixedpoint.scale32` by `m` and `s`.
     """
@@ -75,32 +75,34 @@ class Steps:
     m: Array
     s: Array
     reals: Array
-    bound: Array
+    low: Array
+    high: Array
     exact: bool = False
 
     @classmethod
-    def of(cls, reals: Array, bound: Array, exact: bool = False) -> Steps:
+    def of(cls, reals: Array, low: Array, high: Array, exact: bool = False) -> Steps:
         """By real multipliers."""
-        return cls(*multipliers(list(reals)), reals, bound, exact)
-
-    def thresholds(self, k: Array) -> Array:
-        """The least integers whose outputs are at least k, [channels, k] as FLOAT64; infinite where there is none."""
-        return self._double(k) if self.exact else self._shifts(k)
+        return cls(*multipliers(list(reals)), reals, low, high, exact)
 
     @property
-    def dead(self) -> Array:
-        """Channels whose output is always zero: [channels], truth values."""
-        return np.asarray((self.m == 0) | (self.reals * self.bound < 0.25))
+    def bound(self) -> Array:
+        """No sum's magnitude is above it."""
+        return np.maximum(-self.low, self.high)
+
+    def thresholds(self, k: Array) -> Array:
+        """The least integers whose outputs are at least k, [channels, k] as FLOAT64; infinite beyond all sums."""
+        return self._double(k) if self.exact else self._shifts(k)
 
     def _shifts(self, k: Array) -> Array:
         m = np.maximum(self.m << np.maximum(self.s, 0), 1)[:, None]
-        e = np.where(self.dead, 0, np.maximum(-self.s, 0))[:, None]
+        there = np.abs(k)[None] <= (self.reals * self.bound)[:, None] + 2
+        e = np.where(there, np.maximum(-self.s, 0)[:, None], 0)
         ties = np.where(e > 0, (k[None] <= 0) * (np.int64(1) << 31) - (np.int64(1) << (30 + e)), 0)
         above = (k[None].astype(np.int64) << (31 + e)) - (1 << 30) + ties
         found = np.ceil(above / m)               # above is a multiple of 2 ** 30: exact, and the quotient nearly so
         if np.abs(found).max(initial=0) >= 1 << 20:
             found = (-(-above // m)).astype(np.float64)
-        return np.where(self.dead[:, None], np.inf, found)
+        return np.where(there & (self.m > 0)[:, None], found, np.where(k[None] > 0, np.inf, -np.inf))
 
     def _double(self, k: Array) -> Array:
         factor = self.reals[:, None]
@@ -114,7 +116,7 @@ class Steps:
     @property
     def plannable(self) -> bool:
         """Whether thresholds fit into integers of 64 bits, and scaled sums into ones of 32."""
-        deep = np.where(self.dead, 0, -self.s).max(initial=0) > 21
+        deep = np.where(self.m > 0, -self.s, 0).max(initial=0) > 30
         wide = np.ldexp(self.bound.astype(np.float64), np.maximum(self.s, 0)).max(initial=0) >= 2.0 ** 31
         return bool(not deep and not wide and (self.reals * self.bound < 2.0 ** 30).all())
 
@@ -137,8 +139,8 @@ def _written(found: Scaling) -> bytes:
 def _planned(steps: Steps, out: Range, machine: Machine) -> Scaling:
     low, high = out.low - out.zero, out.high - out.zero
     formula = "above" if low >= 0 else "around"
-    sides = _sides(steps, low, high, formula == "around") if steps.plannable else None
-    if sides is not None:
+    if steps.plannable:
+        sides = _sides(steps, low, high, formula == "around")
         found = _fitted(steps, sides, machine, formula == "around", _slopes(steps.reals))
         if found is not None:
             return Scaling(formula, (found[0], found[2]))
@@ -152,19 +154,39 @@ def _planned(steps: Steps, out: Range, machine: Machine) -> Scaling:
     return Scaling("shifts", (steps.m, np.maximum(steps.s, 0), half, right))
 
 
-#: Outputs and the least sums' magnitudes that give them, [outputs] and [channels, outputs]; each sign of the output.
-Side = tuple[Array, Array]
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Outputs of one sign and the least sums' magnitudes that give them, [outputs] and [channels, outputs]; the sums'
+    magnitudes are from `low` to `high`, [channels]. An empty side has `high` below `low`."""
+
+    k: Array
+    at: Array
+    low: Array
+    high: Array
+
+    def of(self, channels: Array) -> Side:
+        """Of some channels."""
+        return Side(self.k, self.at[channels], self.low[channels], self.high[channels])
+
+    def ends(self) -> tuple[Array, Array]:
+        """For each output the least sum that there is and that gives it, and the greatest that does not.
+
+        As FLOAT32 holds them, which keeps their order; infinite where there is none.
+        """
+        low, high = self.low[:, None], self.high[:, None]
+        least, most = np.maximum(self.at, low), np.minimum(self.at - 1, high)
+        return (np.where(least <= high, least.astype(np.float32), np.inf),
+                np.where(most >= low, most.astype(np.float32), -np.inf))
 
 
-def _sides(steps: Steps, low: int, high: int, around: bool) -> list[Side] | None:
-    """What a formula has to meet; None where a threshold is no exact FLOAT32."""
+def _sides(steps: Steps, low: int, high: int, around: bool) -> list[Side]:
+    """What a formula has to meet."""
     k = np.arange(max(low, 0) + 1, high + 1)
-    sides = [(k, steps.thresholds(k))]
-    if around:                                   # the output is at most -n from 1 - threshold(1 - n) down
-        n = np.arange(1, 1 - low)
-        sides.append((n, 1 - steps.thresholds(1 - n)))
-    far = any(((np.abs(at) > 1 << 24) & (np.abs(at) <= steps.bound[:, None])).any() for _, at in sides)
-    return None if far else sides
+    if not around:
+        return [Side(k, steps.thresholds(k), steps.low, steps.high)]
+    n = np.arange(1, 1 - low)                    # the output is at most -n from 1 - threshold(1 - n) down
+    return [Side(k, steps.thresholds(k), np.maximum(steps.low, 0), steps.high),
+            Side(n, 1 - steps.thresholds(1 - n), np.maximum(-steps.high, 1), -steps.low)]
 
 
 def _slopes(reals: Array) -> list[tuple[Array, Array]]:
@@ -188,7 +210,7 @@ def _fitted(steps: Steps, sides: list[Side], machine: Machine, around: bool,
     found, left = np.zeros((3, steps.m.size), np.float32), np.arange(steps.m.size)
     for slope, rest in slopes:
         whole = slope[left].astype(np.float64) + rest[left]
-        room, offset = _room(whole, [(k, at[left]) for k, at in sides], steps.bound[left], machine)
+        room, offset = _room(whole, [side.of(left) for side in sides], machine)
         good = room > (FINE if rest.any() else 0)
         good &= (offset > 0) | (not around)
         found[:, left[good]] = slope[left[good]], rest[left[good]], offset[good]
@@ -198,18 +220,19 @@ def _fitted(steps: Steps, sides: list[Side], machine: Machine, around: bool,
     return None
 
 
-def _room(slope: Array, sides: list[Side], bound: Array, machine: Machine) -> tuple[Array, Array]:
-    """How far the middle of the offsets that put all thresholds on their sides is from wrong ones, and that offset."""
+def _room(slope: Array, sides: list[Side], machine: Machine) -> tuple[Array, Array]:
+    """How far the middle of the offsets that put all sums on their sides is from wrong ones, and that offset."""
     least, most = np.full(slope.shape, -np.inf), np.full(slope.shape, np.inf)
-    last = bound.astype(np.float64)[:, None]
     # Cut towards zero, nothing below k becomes k. Rounded to the nearest, it may; unfused, the product is, before.
     up, down = (0, 0) if machine.avx512 else (0, 1) if machine.fused else (1, 2)
-    for k, at in sides:
-        there, near = at <= last, np.ldexp(1.0, np.ceil(np.log2(k)).astype(np.int64) - 25)[None]
-        rest = k[None] + up * near - slope[:, None] * np.where(there, at, 0.0)
-        least = np.maximum(least, np.where(there, rest, -np.inf).max(1, initial=-np.inf))
-        before = k[None] - down * near - slope[:, None] * np.minimum(at - 1, last)
-        most = np.minimum(most, before.min(1, initial=np.inf))
+    for side in sides:
+        first, last = side.ends()
+        near = np.ldexp(1.0, np.ceil(np.log2(side.k)).astype(np.int64) - 25)[None]
+        with np.errstate(invalid="ignore"):      # of a slope of zero and no sum at all
+            above = side.k[None] + up * near - np.nan_to_num(slope[:, None] * first, nan=np.inf, posinf=np.inf)
+            below = side.k[None] - down * near - np.nan_to_num(slope[:, None] * last, nan=-np.inf, neginf=-np.inf)
+        least = np.maximum(least, above.max(1, initial=-np.inf))
+        most = np.minimum(most, below.min(1, initial=np.inf))
     least = np.where(np.isinf(least), np.minimum(most - FINE, 0.25), least)
     most = np.where(np.isinf(most), least + FINE, most)
     offset = ((least + most) / 2).astype(np.float32).astype(np.float64)

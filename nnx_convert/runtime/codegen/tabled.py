@@ -97,7 +97,8 @@ def _make_product(w: Workshop, group: Group) -> Task:
     b, lanes = group.head, w.machine.lanes
     x, y, out = b.args["x"], b.args["y"], b.outs[0]
     m, s = ratio(grid(x)[0], grid(y)[0], over=grid(out)[0])
-    steps = Steps(np.array([m]), np.array([s]), np.ldexp(np.array([float(m)]), s - 31), np.array([1 << 16]))
+    steps = Steps(np.array([m]), np.array([s]), np.ldexp(np.array([float(m)]), s - 31), np.array([-1 << 16]),
+                  np.array([1 << 16]))
     range_ = Range.of(out, b.args["act"])
     found = planned(steps, range_, w.machine)
     wide = replace(found, parameters=tuple(np.repeat(p, lanes) for p in found.parameters))

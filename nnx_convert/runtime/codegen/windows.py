@@ -150,7 +150,8 @@ def mean_steps(b: Bound, count: int) -> Steps:
     m, s = multiplier(float(grid(b.args["x"])[0]) / float(grid(b.outs[0])[0]))
     shift = min(count.bit_length() - 1, 32, 31 + s)
     m, s = (m << shift) // count, s - shift
-    return Steps(np.array([m]), np.array([s]), np.array([math.ldexp(m, s - 31)]), np.array([255 * count]))
+    return Steps(np.array([m]), np.array([s]), np.array([math.ldexp(m, s - 31)]), np.array([-255 * count]),
+                 np.array([255 * count]))
 
 
 def _sizes(b: Bound) -> tuple[int, int, int] | None:

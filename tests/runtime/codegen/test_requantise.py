@@ -27,10 +27,9 @@ def sums(steps: Steps, rng: np.random.Generator) -> Array:
     """Sums [n, channels]: some of all, zero, the ends, and those beside thresholds."""
     found = steps.thresholds(np.arange(-255, 256))
     near = np.where(np.abs(found) < 2.0 ** 40, found, 0).astype(np.int64).T
-    bound = steps.bound
-    drawn = rng.integers(-bound, bound + 1, (2000, bound.size))
-    x = np.concatenate([near, near - 1, near + 1, drawn, [bound, -bound, 0 * bound]])
-    return np.clip(x, -bound, bound)
+    drawn = rng.integers(steps.low, steps.high + 1, (2000, steps.low.size))
+    x = np.concatenate([near, near - 1, near + 1, drawn, [0 * steps.low]])
+    return np.clip(x, steps.low, steps.high)
 
 
 def definition(steps: Steps, x: Array, out: Range) -> Array:
@@ -66,7 +65,8 @@ def test_every_formula_is_the_definition(draw: str, exact: bool, machine: str) -
     rng, seen = np.random.default_rng(5), set()
     for n in range(6):
         bound = rng.integers(1, 1 << int(rng.integers(3, 26)), 16)
-        steps = Steps.of(DRAWS[draw](rng), bound, exact)
+        middle = rng.integers(-bound, bound + 1) * 8 if n > 3 else 0 * bound
+        steps = Steps.of(DRAWS[draw](rng), middle - bound, middle + bound, exact)
         zero = int(rng.integers(-128, 128))
         out = Range(zero, zero if n % 2 else -128, 127, True)
         scaling, x = planned(steps, out, MACHINES[machine]), sums(steps, rng)
@@ -77,7 +77,7 @@ def test_every_formula_is_the_definition(draw: str, exact: bool, machine: str) -
 
 def test_only_what_is_proven_is_taken() -> None:
     out = Range(0, -128, 127, signed=True)
-    deep = Steps.of(np.full(1, 2.0 ** -30), np.array([1 << 30]))
+    deep = Steps.of(np.full(1, 2.0 ** -30), -np.array([1 << 30]), np.array([1 << 30]))
     assert planned(deep, out, host()).formula == "shifts"
-    high = Steps.of(np.full(1, 2.0 ** 8), np.array([1 << 24]), exact=True)
+    high = Steps.of(np.full(1, 2.0 ** 8), -np.array([1 << 24]), np.array([1 << 24]), exact=True)
     assert planned(high, out, host()).formula == "double"
