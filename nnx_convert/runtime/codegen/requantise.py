@@ -124,7 +124,7 @@ class Steps:
 def planned(steps: Steps, out: Range, machine: Machine) -> Scaling:
     """The cheapest formula that is exact for every channel."""
     asked = f"{out} {steps.exact} {machine.switches}".encode()
-    question = (asked, *(a.tobytes() for a in (steps.m, steps.s, steps.reals, steps.bound)))
+    question = (asked, *(a.tobytes() for a in (steps.m, steps.s, steps.reals, steps.low, steps.high)))
     formula, *parameters = apart(recalled(question, lambda: _written(_planned(steps, out, machine))))
     kinds = PARAMETERS[formula.decode()]
     return Scaling(formula.decode(), tuple(np.frombuffer(p, TYPES[k]) for p, k in zip(parameters, kinds, strict=True)))

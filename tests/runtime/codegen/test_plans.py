@@ -56,7 +56,8 @@ def test_what_failed_leaves_nothing_behind() -> None:
 def test_a_plan_that_is_recalled_is_the_one_that_was_found(real: float, tmp_path: Path,
                                                            monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NNX_CACHE", str(tmp_path))
-    steps, out = Steps.of(np.array([real, real / 3]), np.array([1 << 20, 1 << 22])), Range(3, 0, 255, signed=False)
+    high, out = np.array([1 << 20, 1 << 22]), Range(3, 0, 255, signed=False)
+    steps = Steps.of(np.array([real, real / 3]), -high, high)
     with recalling(["p"]):
         want = planned(steps, out, host())
     monkeypatch.setattr(requantise, "_planned", None)
