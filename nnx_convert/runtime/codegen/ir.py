@@ -270,9 +270,12 @@ class Function:
         self.start(end)
 
     def share(self, parts_: Operand) -> tuple[str, str]:
-        """The first of so many parts that this thread does, and the one after its last."""
+        """The first of so many parts that this thread does, and the one after its last.
+
+        The first thread has the larger share: it is the caller's, and awake.
+        """
         def bound(n: str) -> str:
-            return self.let(f"udiv i64 {self.mul(n, parts_)}, %threads")
+            return self.let(f"udiv i64 {self.add(self.mul(n, parts_), self.let('add i64 %threads, -1'))}, %threads")
         return bound("%thread"), bound(self.add("%thread", 1))
 
     def finish(self, result: str = "void") -> None:
