@@ -65,3 +65,11 @@ def test_a_plan_that_is_recalled_is_the_one_that_was_found(real: float, tmp_path
         got = planned(steps, out, host())
     assert got.formula == want.formula
     assert all(np.array_equal(a, b) for a, b in zip(got.parameters, want.parameters, strict=True))
+
+
+def test_a_plan_is_for_its_sums_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNX_CACHE", str(tmp_path))
+    real, high, out = np.array([3.3e-7]), np.array([1 << 28]), Range(3, 3, 255, signed=False)
+    with recalling(["p"]):
+        wide, near = (planned(Steps.of(real, low, high), out, host()) for low in (-high, high - 50))
+    assert (wide.formula, near.formula) == ("shifts", "above")
