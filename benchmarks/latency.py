@@ -67,10 +67,16 @@ def measure(name: str, path: Path, threads: int, runs: int, backend: str) -> boo
 
 
 def random_inputs(path: Path) -> list[Any]:
-    """Arrays for the inputs as the file declares them, the same ones each time."""
+    """Those recorded beside a model; else arrays as the file declares them, the same ones each time."""
     import numpy as np
 
     import nnx_convert
+    recorded = path.with_name("golden.npz")
+    if recorded.is_file():
+        with np.load(recorded) as arrays:
+            given = [arrays[f"in{i}"] for i in range(len(arrays.files)) if f"in{i}" in arrays.files]
+        if len(given) == sum(not s.state for s in nnx_convert.compile(path).inputs):
+            return given
     rng = np.random.default_rng(0)
     specs = [s for s in nnx_convert.compile(path).inputs if not s.state]
     shapes = [tuple(n or 1 for n in s.shape or ()) for s in specs]

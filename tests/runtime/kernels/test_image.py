@@ -66,6 +66,12 @@ def test_an_average_rounds_away_from_zero() -> None:
     assert found.reshape(-1).tolist() == [2, -2]
 
 
+@pytest.mark.parametrize("op", [ops.MAX_POOL_2D, ops.AVERAGE_POOL_2D, ops.L2_POOL_2D], ids=lambda o: o.name)
+def test_a_pool_of_windows_larger_than_the_image_is_empty(op: Any) -> None:
+    x = tensor(np.ones((1, 1, 1, 3)), F32)
+    assert run_op(op, pooled(Slide((2, 2), (2, 2)), x=x, act=0))[0].shape == (1, 0, 0, 3)
+
+
 #: Rows of a 2-wide image [0, 1] resized to 4 (traps 46), and of a 2-wide one to 5 by nearest (trap 47).
 BILINEAR = {(False, False): [0, .5, 1, 1], (True, False): [0, 1 / 3, 2 / 3, 1], (False, True): [0, .25, .75, 1]}
 NEAREST = {(False, False): [0, 0, 0, 1, 1], (True, False): [0, 0, 1, 1, 1], (False, True): [0, 0, 1, 1, 1]}
