@@ -54,24 +54,9 @@ class Place:
     border: Border = Border()
 
     @property
-    def dense(self) -> bool:
-        """Whether the elements follow each other without gaps, in order."""
-        return packed(self.shape, self.strides, self.item)
-
-    @property
     def size(self) -> int:
         """The number of elements."""
         return math.prod(self.shape)
-
-    @property
-    def rows(self) -> tuple[int, int, int]:
-        """As rows of neighbouring elements: how many rows, their length, and the bytes from one to the next.
-
-        The last axis alone is a row where the others do not follow each other evenly: see `even`.
-        """
-        width = self.shape[-1] if self.shape else 1
-        step = self.strides[-2] if len(self.shape) > 1 else width * self.item
-        return (self.size // width if width else 0), width, step
 
     @property
     def even(self) -> bool:
