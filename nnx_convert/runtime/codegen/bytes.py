@@ -221,8 +221,7 @@ class Bytes:
         t, rows, wide = self.tile, self.out.shape[1], f.machine.lanes * self.tile.vectors
         line, part = f.div(tile, t.parts), f.rem(tile, t.parts)
         image, y = f.div(line, rows), f.rem(line, rows)
-        x = f.add(f.mul(part, t.pixels), f.least(part, t.longer) if 0 < t.longer < t.parts else
-                  part if t.longer else 0)
+        x = t.first(f, part)
 
         def pixel(p: Place, strides: tuple[int, int], channels: int) -> str:
             at = f.add(f.mul(y, p.strides[1] * strides[0]), f.mul(x, p.strides[2] * strides[1]))
@@ -239,16 +238,9 @@ class Bytes:
         t, lanes, channels = self.tile, f.machine.lanes, self.out.shape[3]
         rest, tail = -(-channels // lanes) - (panels - 1) * t.vectors, channels % lanes
 
-        def call(pixels: int, vectors: int, tail: int) -> None:
-            f.do(f"call void @{self.micro(pixels, vectors, tail).emit(f.module)}{given}")
-
         def sized(vectors: int, tail: int) -> None:
-            (long, _), (short, _) = t.sizes[0], t.sizes[-1]
-            if long == short:
-                call(short, vectors, tail)
-                return
-            f.when(f.let(f"icmp slt i64 {part}, {t.longer}"), lambda: call(long, vectors, tail),
-                   lambda: call(short, vectors, tail))
+            t.sized(f, part, lambda pixels: f.do(
+                f"call void @{self.micro(pixels, vectors, tail).emit(f.module)}{given}"))
         if panels == 1 or rest == t.vectors and not tail:
             sized(rest, tail)
         else:

@@ -210,8 +210,7 @@ class Dense:
         t, size = self.tile, f.machine.lanes * ITEM * self.tile.vectors
         line, part = f.div(tile, t.parts), f.rem(tile, t.parts)
         image, y = f.div(line, rows), f.rem(line, rows)
-        x = f.add(f.mul(part, t.pixels), f.least(part, t.longer) if 0 < t.longer < t.parts else
-                  part if t.longer else 0)
+        x = t.first(f, part)
         a = f.at(self.x.base, f.add(self.x.offset, f.add(f.mul(image, self.x.strides[0]), f.add(
             f.mul(y, self.x.strides[1] * self.strides[0]), f.mul(x, self.x.strides[2] * self.strides[1])))))
 
@@ -226,14 +225,8 @@ class Dense:
         tail = channels % f.machine.lanes
 
         def calls(vectors: int, tail: int) -> None:
-            sizes = t.sizes
-            long, short = sizes[0][0], sizes[-1][0]
-            if long == short:
-                f.do(f"call void @{self.micro(short, vectors, tail).emit(f.module)}{given}")
-                return
-            f.when(f.let(f"icmp slt i64 {part}, {t.longer}"),
-                   lambda: f.do(f"call void @{self.micro(long, vectors, tail).emit(f.module)}{given}"),
-                   lambda: f.do(f"call void @{self.micro(short, vectors, tail).emit(f.module)}{given}"))
+            t.sized(f, part, lambda pixels: f.do(
+                f"call void @{self.micro(pixels, vectors, tail).emit(f.module)}{given}"))
         if panels == 1 or rest == t.vectors and not tail:
             calls(rest, tail)
         else:

@@ -55,7 +55,7 @@ class Grouped:
         _, rows, _, channels = one.out.shape
         line, part = f.div(tile, t.parts), f.rem(tile, t.parts)
         image, y = f.div(line, rows), f.rem(line, rows)
-        x = f.add(f.mul(part, t.pixels), f.least(part, t.longer))
+        x = t.first(f, part)
         wide = f.machine.lanes * t.vectors
 
         def at(p: Place, step: tuple[int, int], cells: int, more: int) -> str:
@@ -74,11 +74,7 @@ class Grouped:
         def call(pixels: int) -> None:
             micro = one.micro(pixels, -(-count // f.machine.lanes), count % f.machine.lanes)
             f.do(f"call void @{micro.emit(f.module)}({given})")
-        sizes = [size for size, _ in t.sizes]
-        if len(sizes) == 1:
-            call(sizes[0])
-        else:
-            f.when(f.let(f"icmp slt i64 {part}, {t.longer}"), lambda: call(sizes[0]), lambda: call(sizes[1]))
+        t.sized(f, part, call)
 
 
 def in_groups(w: Workshop, group: Group, filters: Array, groups: int, dilations: tuple[int, int]) -> Task:

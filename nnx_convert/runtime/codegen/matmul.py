@@ -80,18 +80,14 @@ class Product:
         low, high = (f.div(f.mul(f.add(piece, more), self.tile.parts), self.pieces) for more in (0, 1))
 
         def part(i: str, _: list[str]) -> None:
-            row = f.add(f.mul(i, self.tile.pixels), f.least(i, self.tile.longer))
+            row = self.tile.first(f, i)
             at = [f.at(b, f.mul(row, p.strides[-2])) for b, p in zip(bases, places, strict=True)]
             given = ", ".join(f"ptr {p}" for p in (f.at(x, f.mul(row, step)), room, at[0],
                                                    f.at("%weights", self.zeros), *at[1:]))
 
             def call(pixels: int) -> None:
                 f.do(f"call void @{self._micro(f, pixels, count, step).emit(f.module)}({given})")
-            sizes = [size for size, _ in self.tile.sizes]
-            if len(sizes) == 1:
-                call(sizes[0])
-            else:
-                f.when(f.let(f"icmp slt i64 {i}, {self.tile.longer}"), lambda: call(sizes[0]), lambda: call(sizes[1]))
+            self.tile.sized(f, i, call)
         f.loop(low, high, 1, [], part)
 
     def _micro(self, f: Function, pixels: int, count: int, step: int) -> Micro:

@@ -125,7 +125,7 @@ class Recurrence:
 
         def part(i: str, _: list[str]) -> None:
             panel, at = f.div(i, tile.parts), f.rem(i, tile.parts)
-            first = f.add(f.mul(at, tile.pixels), f.least(at, tile.longer))
+            first = tile.first(f, at)
             pointers = (f.at(x, f.mul(first, d.x.strides[0])),
                         f.at("%weights", f.add(d.weights, f.mul(panel, wide * depth))),
                         f.at(room, f.add(f.mul(first, products), f.mul(panel, wide))),
@@ -136,11 +136,7 @@ class Recurrence:
                 micro = Micro(tuple(n * d.x.strides[0] for n in range(pixels)),
                               tuple(n * products for n in range(pixels)), vectors, 1, 0, ((0, depth),), 0, 0)
                 f.do(f"call void @{micro.emit(f.module)}({given})")
-            sizes = [size for size, _ in tile.sizes]
-            if len(sizes) == 1:
-                call(sizes[0])
-            else:
-                f.when(f.let(f"icmp slt i64 {at}, {tile.longer}"), lambda: call(sizes[0]), lambda: call(sizes[1]))
+            tile.sized(f, at, call)
         f.loop(0, products // wide * tile.parts, 1, [], part)
 
     def _step(self, f: Function, d: Direction, fed: str, held: tuple[str, str, str]) -> None:

@@ -5,9 +5,11 @@ loads and latency, and something for the begin and the end of each tile.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+
+from .ir import Function
 
 #: Pixels that fit beside so many vectors of channels, where there are 32 registers, and where there are 16.
 FIT = {32: {1: 24, 2: 14, 3: 9, 4: 6}, 16: {1: 10, 2: 6, 3: 4}}
@@ -32,6 +34,18 @@ class Tile:
         """The sizes of parts that there are, each with how many."""
         found = ((self.pixels + 1, self.longer), (self.pixels, self.parts - self.longer))
         return tuple((size, n) for size, n in found if n)
+
+    def first(self, f: Function, part: str) -> str:
+        """The first pixel of a part."""
+        return f.add(f.mul(part, self.pixels), f.least(part, self.longer) if self.longer else 0)
+
+    def sized(self, f: Function, part: str, call: Callable[[int], None]) -> None:
+        """`call` with the size of a part."""
+        sizes = [size for size, _ in self.sizes]
+        if len(sizes) == 1:
+            call(sizes[0])
+        else:
+            f.when(f.let(f"icmp slt i64 {part}, {self.longer}"), lambda: call(sizes[0]), lambda: call(sizes[1]))
 
 
 def cut(width: int, most: int, vectors: int) -> Tile:
