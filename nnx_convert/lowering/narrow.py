@@ -17,6 +17,7 @@ from ..target import Target
 from ..types import B8, I32, UNKNOWN, ChannelQuant, Shape, Tensor, known, product
 from .axes import alike
 from .elements import elementwise
+from .fuse import REDUCTIONS
 from .legalize import LEGALIZE, PREFER_EX
 from .rewrite import Event, Refusal, Result, Rewriter, Rules
 
@@ -28,7 +29,6 @@ DIFFER = "its operands have open sizes that may differ"
 FREE = None
 #: What has a code of NNAPI's, or is expanded to what has.
 ELEMENTS = tuple(op for op in OPS.values() if elementwise(op) and not op.host and not op.ex and op is not host.WHERE)
-REDUCTIONS = (r.MEAN, r.REDUCE_SUM, r.REDUCE_PROD, r.REDUCE_MAX, r.REDUCE_MIN, r.REDUCE_ALL, r.REDUCE_ANY)
 #: Those that give the same over some axes and then over the others.
 STEPWISE = (r.REDUCE_MAX, r.REDUCE_MIN, r.REDUCE_ALL, r.REDUCE_ANY)
 #: What is done to each axis by itself: a row of numbers for every axis.
