@@ -51,8 +51,8 @@ def direction(g: Rewriter, node: Node, d: int) -> Values:
     f, h = (ACTIVATIONS[code] for code in a["acts"].tensor.ints()[2 * d:2 * d + 2])
     held = g.build.full((batch, units), 0, x.tensor) if a["h"] is None else g(
         shape.RESHAPE, g(shape.SLICE, a["h"], [d, 0, 0], [1, batch, units]), [batch, units])
-    outs: list[Value] = []
-    for part in parts[::-1] if a["backward"] or d == 1 else parts:
+    outs, backward = list[Value](), a["backward"] or d == 1
+    for part in parts[::-1] if backward else parts:
         flat = g(shape.RESHAPE, part, [batch, 3 * units])
         zr, n = cut(g, flat, (0, 2 * units), (2 * units, units))
         both = g(f, g(e.ADD, zr, g(conv.FULLY_CONNECTED, held, gates, shifts[0], act=0), act=0))
@@ -62,8 +62,7 @@ def direction(g: Rewriter, node: Node, d: int) -> Values:
         new = g(h, g(e.ADD, n, inner, act=0))
         held = g(e.ADD, new, g(e.MUL, z, g(e.SUB, held, new, act=0), act=0), act=0)
         outs.append(g(shape.RESHAPE, held, [1, 1, batch, units]))
-    outs = outs[::-1] if a["backward"] or d == 1 else outs
-    whole = g(shape.CONCATENATION, xs=tuple(outs), axis=0) if time > 1 else outs[0]
+    whole = g(shape.CONCATENATION, xs=tuple(outs[::-1] if backward else outs), axis=0) if time > 1 else outs[0]
     return whole, g(shape.RESHAPE, held, [1, batch, units])
 
 
