@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import FormatError, Unsupported
 from ...graph import Value
+from .attributes import value_of
+from .checks import domain_of
 from .constants import element_of
 from .registry import Given, Items
 from .scope import DEEPEST, Scope
@@ -27,7 +29,7 @@ def inlined(g: Op, function: Any, given: Sequence[Given], attributes: Mapping[st
         raise FormatError(f"functions are nested more than {DEEPEST} deep")
     if len(given) > len(function.input):
         raise FormatError(f"has {len(given)} inputs, {len(function.input)} at most")
-    own = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in function.opset_import}
+    own = {domain_of(o.domain): o.version for o in function.opset_import}
     versions = own or g.session.model.versions
     inner = Scope(g.session, g.scope.build, versions, g.scope, attributes=_called(g, function, attributes))
     for name, value in zip(function.input, [*given, *[None] * len(function.input)], strict=False):
@@ -40,7 +42,6 @@ def inlined(g: Op, function: Any, given: Sequence[Given], attributes: Mapping[st
 
 def _called(g: Op, function: Any, attributes: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a call with the function's defaults."""
-    from .attributes import value_of
     defaults = {a.name: value_of(g.scope, a) for a in function.attribute_proto}
     return defaults | dict(attributes)
 
@@ -55,16 +56,8 @@ def expanded(g: Op, given: Sequence[Given], attributes: Mapping[str, Any], node:
     body = None if node is None else _body(g, schema, given, node)
     if body is None:
         raise Unsupported(f"{g.name} has no counterpart in NNAPI and none on the host")
-    return inlined(g, body, given, {d: _default(a) for d, a in schema.attributes.items() if _has(a)} | dict(attributes))
-
-
-def _has(a: Any) -> bool:
-    return bool(a.default_value.name)
-
-
-def _default(a: Any) -> Any:
-    from .attributes import KINDS
-    return KINDS[a.default_value.type](a.default_value, None)  # type: ignore[arg-type]
+    defaults = [a.default_value for a in schema.attributes.values() if a.default_value.name]
+    return inlined(g, body, given, {a.name: value_of(g.scope, a) for a in defaults} | dict(attributes))
 
 
 def _body(g: Op, schema: Any, given: Sequence[Given], node: Any) -> Any:

@@ -21,6 +21,7 @@ from ...types import Shape, Tensor, Type, Undecided, known
 from ..sensible import sensible
 from . import functions, symbolic
 from .attributes import attributes_of
+from .checks import domain_of
 from .constraints import agree
 from .constants import dense, typed
 from .folding import folded
@@ -297,7 +298,7 @@ def walk(scope: Scope, nodes: Sequence[Any], graph: str = "") -> None:
 
 
 def _node(scope: Scope, node: Any) -> None:
-    domain = "" if node.domain == "ai.onnx" else node.domain
+    domain = domain_of(node.domain)
     g = Op(scope, domain, node.op_type, tuple(node.output), scope.versions.get(domain, 0))
     given = [scope.find(n) for n in node.input]
     if functions.local(g, node) is None:
