@@ -9,25 +9,15 @@ from .places import Place
 
 
 @dataclass(frozen=True)
-class FillBorder:
-    """The border of an image, which its producer leaves alone."""
-
-    to: Place
-
-    def emit(self, m: Module) -> str:
-        """Write the function."""
-        def build(name: str) -> None:
-            f = Function(m, name, SHARED)
-            filled(f, self.to)
-            f.finish()
-        return m.once(("border", self), build)
-
-
-@dataclass(frozen=True)
 class FillBorders:
-    """The borders of images that come from outside, where nothing else fills them."""
+    """The borders of images, which who writes the images leaves alone.
+
+    `waited`: the images are there already, and the next task reads them. Otherwise it writes them, inside of their
+    borders, so that no thread need wait for another between the two.
+    """
 
     images: tuple[Place, ...]
+    waited: bool
 
     def emit(self, m: Module) -> str:
         """Write the function."""

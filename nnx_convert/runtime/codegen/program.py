@@ -15,7 +15,7 @@ from ..memory import affordable
 from ..plan import ALIGN, _Block, _place
 from .ir import Function, Module
 from .machine import Machine
-from .moves import Copy, FillBorder, FillBorders
+from .moves import Copy, FillBorders
 from .objects import Library, made
 from .plans import recalling
 from .places import SLACK, Border, Place, room
@@ -206,7 +206,7 @@ def _writes(unit: Unit) -> tuple[Slot, ...]:
     return unit.outputs if isinstance(unit, Group) else unit[1:] if isinstance(unit, tuple) else unit.outs
 
 
-#: One thing of a run: tasks of native code, each with whether all threads wait after it, or a NumPy step.
+#: One thing of a run: tasks of native code, one after the other, or a NumPy step.
 Stretch = list[Task] | Step
 
 
@@ -225,8 +225,8 @@ def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]
         tasks = found[-1]
         assert isinstance(tasks, list)
         if images and not any(isinstance(part, list) and part for part in found):
-            tasks.append(FillBorders(images))
-        tasks += [FillBorder(shop.place(s)) for s in _writes(unit) if shop.place(s).border]
+            tasks.append(FillBorders(images, waited=True))
+        tasks += [FillBorders((shop.place(s),), waited=False) for s in _writes(unit) if shop.place(s).border]
         if isinstance(unit, tuple):
             tasks.append(Copy(shop.place(unit[0]), shop.place(unit[1])))
             continue
@@ -251,9 +251,9 @@ def segment(m: Module, name: str, tasks: Sequence[Task]) -> None:
 
 
 def waits_after(tasks: Sequence[Task], n: int) -> bool:
-    """Whether threads wait for each other after a task. Who fills a border and who writes inside it do not meet; and
-    after the last one, the caller waits for all."""
-    return not isinstance(tasks[n], FillBorder) and n + 1 < len(tasks)
+    """Whether threads wait for each other after a task; after the last one, the caller waits for all."""
+    task = tasks[n]
+    return n + 1 < len(tasks) and (not isinstance(task, FillBorders) or task.waited)
 
 
 def segments(found: Sequence[Stretch], machine: Machine) -> list[str]:
