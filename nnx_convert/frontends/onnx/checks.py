@@ -1,7 +1,7 @@
 """What must hold of an ONNX file before its operators are looked at: versions, names, order, functions."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ MOST_NODES = 1 << 18
 #: Names of more are not shown in full.
 SHOWN = 80
 
+#: A function by domain, name and overload.
 Key = tuple[str, str, str]
 
 
@@ -113,15 +114,15 @@ def function(key: Key, f: Any, imported: Mapping[str, int], functions: Mapping[K
     return checker.calls
 
 
-def named(names: Iterable[Any], what: str, where: str) -> Iterator[str]:
-    """The names; raises `FormatError` on one that is empty or there twice."""
-    seen: set[str] = set()
+def named(names: Iterable[Any], what: str, where: str) -> list[str]:
+    """The names, in their order; raises `FormatError` on one that is empty or there twice."""
+    seen: dict[str, None] = {}
     for name in map(text, names):
         if not name or name in seen:
             raise FormatError(f"has the {what} {name!r:.{SHOWN}} twice" if name else f"has an {what} without a name",
                               where)
-        seen.add(name)
-    return iter(list(seen))
+        seen[name] = None
+    return list(seen)
 
 
 @dataclass
@@ -238,9 +239,6 @@ def expandable(calls: Mapping[Any, Mapping[Any, int]]) -> None:
             raise FormatError(f"the function {spelt(key)} calls itself")
         open_.append(key)
         todo += left
-
-
-Symbol = Callable[[str], int]
 
 
 def declared(port: Any) -> tuple[Type | None, Shape | None]:

@@ -34,11 +34,15 @@ def messages() -> Any:
     return module
 
 
-def parsed(kind: str, data: Any) -> Any:
-    """A message of the class with this name; raises `FormatError` on bytes that are none."""
+def bounded(data: Any) -> None:
+    """Raise `FormatError` on bytes that are more than protobuf reads."""
     if len(data) >= LARGEST:
         raise FormatError(f"is {len(data)} bytes long, and a protobuf message has less than 2 GB",
                           hint="save the model with its weights as external data")
+
+
+def parsed(kind: str, data: Any) -> Any:
+    """A message of the class with this name; raises `FormatError` on bytes that are none."""
     try:
         message = getattr(messages(), kind)()
         message.ParseFromString(memoryview(data))

@@ -6,14 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...errors import FormatError
 from . import checks
+from .checks import Key
 from .external import Folder
-from .proto import LARGEST, parsed, text
+from .proto import bounded, parsed, text
 from .weights import slim
 
-#: A function by domain, name and overload.
-Key = tuple[str, str, str]
 #: A smaller file is parsed as it is.
 SMALL = 1 << 16
 
@@ -43,9 +41,7 @@ def read(data: Any, folder: Path | None = None) -> Model:
     `folder` is the model's own, where external data may be. Raises `FormatError`, `Unsupported`. What is only there
     for training, for quantisation tools and for several devices is not looked at.
     """
-    if len(data) >= LARGEST:
-        raise FormatError(f"is {len(data)} bytes long, and a protobuf message has less than 2 GB",
-                          hint="save the model with its weights as external data")
+    bounded(data)
     proto = parsed("ModelProto", slim(data) if len(data) >= SMALL else data)
     checks.ir_version(proto)
     versions = checks.versions(proto.opset_import, proto.ir_version)
