@@ -9,6 +9,7 @@ from ...ops import casts as c
 from ...types import (
     B8, C64, C128, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0, NARROW_FLOATS, NARROW_INTS, STR, Array, Tensor,
     Type)
+from ..given import objects
 from ..kernel import Run, Site, kernel
 
 #: The largest number of the types that saturate.
@@ -57,9 +58,7 @@ def powers(x: Array, saturate: bool, rounding: int) -> Array:
 
 def texts(x: Array, source: Type) -> Array:
     """Numbers in decimal: integers whole, floats to eight digits, truth values 1 and 0."""
-    found = np.empty(x.size, object)
-    found[:] = [_text(v).encode() for v in _plain(x, source).reshape(-1).tolist()]
-    return found.reshape(x.shape)
+    return objects([_text(v).encode() for v in _plain(x, source).reshape(-1).tolist()]).reshape(x.shape)
 
 
 def _plain(x: Array, source: Type) -> Array:
@@ -93,5 +92,3 @@ def _whole(word: str) -> int:
         return int(word)
     except ValueError:
         return int(float(word))
-
-

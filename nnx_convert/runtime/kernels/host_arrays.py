@@ -14,6 +14,7 @@ from ...schema import OpDef
 from ...types import Array, Tensor
 from ..boxes import Verdict, suppressed
 from ..fixedpoint import f32
+from ..given import objects
 from ..kernel import Compute, Run, Site, kernel, sized
 from .elementwise import clamp
 from .gather import within
@@ -278,7 +279,5 @@ def SKIP_GRAM(site: Site, x: Tensor, size: int, skip: int, every: bool) -> Compu
     def run(x: Array) -> list[Array]:
         words = x[0].split()
         found = [g for n in range(len(words)) for g in runs(words, (n,))] if len(words) >= size else []
-        made = np.empty(len(found), object)
-        made[:] = found
-        return [made]
+        return [objects(found)]
     return run

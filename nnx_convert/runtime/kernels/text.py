@@ -11,25 +11,9 @@ from ...errors import RunError
 from ...ops import text as t
 from ...types import Array, Tensor
 from .. import automaton
+from ..given import objects, said
 from ..kernel import Compute, Run, Site, kernel, sized
 from ..memory import affordable
-
-
-def each(change: Callable[[bytes], object], x: Array) -> list[object]:
-    """Something of each text, in order."""
-    return [change(v) for v in x.reshape(-1).tolist()]
-
-
-def shaped(values: Sequence[object], shape: tuple[int, ...]) -> Array:
-    """An array of objects."""
-    found = np.empty(len(values), object)
-    found[:] = values
-    return found.reshape(shape)
-
-
-def said(value: bytes) -> str:
-    """A text's characters; what is no UTF-8 is kept by surrogates."""
-    return value.decode(errors="surrogateescape")
 
 
 @kernel(t.TEXT_JOIN)
@@ -47,7 +31,8 @@ def TEXT_SPLIT(site: Site, x: Tensor, separator: Tensor, most: int) -> Compute:
         wide = max(map(len, found), default=0)
         affordable(len(found) * wide * 8, "parts that are filled up")
         filled = [part for row in found for part in (*row, *[b""] * (wide - len(row)))]
-        return [shaped(filled, (*x.shape, wide)), np.array([len(row) for row in found], np.int64).reshape(x.shape)]
+        counts = np.array([len(row) for row in found], np.int64)
+        return [objects(filled).reshape(*x.shape, wide), counts.reshape(x.shape)]
     return run
 
 
@@ -61,7 +46,7 @@ def TEXT_NORMALIZE(site: Site, x: Tensor, stopwords: Tensor | None, change: int,
         stops = set() if stopwords is None else {compared(said(v)) for v in stopwords.reshape(-1).tolist()}
         kept = [w for w in map(said, x.reshape(-1).tolist()) if compared(w) not in stops]
         found = [cases[change](w).encode(errors="surrogateescape") for w in kept] or [b""]
-        return [shaped(found, (*(1,) * (x.ndim - 1), len(found)))]
+        return [objects(found).reshape(*(1,) * (x.ndim - 1), len(found))]
     return run
 
 
