@@ -6,12 +6,11 @@ from typing import Annotated
 from ..kinds import Bool, Float, Int, Positive, T, rank
 from ..schema import Rule, host
 from ..signature import Kind
-from ..types import F32, F64, I64, LIST, STR, UNKNOWN, Tensor
-from .host import ALL
+from ..types import F32, F64, I64, LIST, UNKNOWN, Tensor
+from .host import TEXTS
 from .sequence import List
 
-KEYS = ALL | {STR: 27}
-AnyKey = Annotated[Tensor, Kind(KEYS)]
+AnyKey = Annotated[Tensor, Kind(TEXTS)]
 Reals = {F32: 27, F64: 27}
 Wide = Annotated[Tensor, Kind({F64: 27})]
 Counts = Annotated[Tensor, Kind({I64: 27})]
@@ -24,7 +23,7 @@ AVERAGE, SUM, LEAST, MOST = range(4)
 LINEAR, POLY, RBF, SIGMOID = range(4)
 
 
-@host(60690, KEYS, Rule("keys are of the type of x, values of the type of default", lambda x, keys, values, default:
+@host(60690, TEXTS, Rule("keys are of the type of x, values of the type of default", lambda x, keys, values, default:
                         keys.type == x.type and values.type == default.type),
       Rule("there is a value for each key", lambda keys, values: keys.shape == values.shape))
 def LOOKUP(x: T, keys: AnyKey, values: AnyKey, default: AnyKey) -> AnyKey:

@@ -6,8 +6,7 @@ from contextlib import suppress
 from ..kinds import AXIS, Int, Ints1, Natural, Parts, T, To, put
 from ..schema import Rule, host
 from ..types import UNKNOWN, Shape, Tensor, Undecided, known, maybe
-from .host import ALL, AnyT, ToAny
-from .indexing import TEXTS
+from .host import ALL, TEXTS, AnyT, ToAny
 
 #: What stands beside x: one value, x mirrored at its edge without it, the edge, x again.
 CONSTANT, REFLECT, EDGE, WRAP = range(4)

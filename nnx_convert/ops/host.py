@@ -16,10 +16,12 @@ from ..kinds import (
     window)
 from ..schema import HOST_CODES, OPS, OpDef, Rule, composite, host
 from ..signature import Kind, Levels, Param
-from ..types import B8, HOST_TYPES, I32, OBJECTS, Q8, REALS, TENSORS, UNKNOWN, Quant, Tensor, Type, known
+from ..types import B8, HOST_TYPES, I32, OBJECTS, Q8, REALS, STR, TENSORS, UNKNOWN, Quant, Tensor, Type, known
 from .elementwise import both
 
 ALL = dict.fromkeys((*TENSORS, *HOST_TYPES), 27)
+#: The same for operations that texts go through.
+TEXTS = ALL | {STR: 27}
 #: Families of operations that move elements, texts as well, and operations of others that do.
 MOVING = ("shape", "gather")
 MOVERS = ("EQUAL", "NOT_EQUAL", "SELECT", "WHERE", "BROADCAST_TO", "GATHER_ND", "GATHER_BATCHED",

@@ -5,11 +5,10 @@ from typing import Annotated
 
 from ..kinds import AXIS, Bool, Bools, Int, Ints, Ints1, Natural, T, put, rank
 from ..schema import Rule, composite, host
-from ..types import I64, STR, UNKNOWN, Tensor
-from .host import ALL, AnyT
+from ..types import I64, UNKNOWN, Tensor
+from .host import ALL, TEXTS, AnyT
 from .shape import inserted
 
-TEXTS = ALL | {STR: 27}
 #: What an element that is written becomes together with the one that is there.
 REPLACE, ADD, MULTIPLY, LEAST, MOST = range(5)
 

@@ -7,9 +7,9 @@ from ..kinds import T
 from ..schema import Rule, host
 from ..signature import Kind
 from ..types import I32, I64, STR, Tensor
-from .host import ALL
+from .host import TEXTS
 
-Entries = Annotated[Tensor, Kind(ALL | {STR: 27})]
+Entries = Annotated[Tensor, Kind(TEXTS)]
 
 
 @host(60340, {I64: 27, I32: 27, STR: 27}, Rule("keys are of the type of x", lambda x, keys: keys.type == x.type),
