@@ -96,7 +96,8 @@ class Planner:
     threads: int
     borders: dict[Slot, Border] = field(default_factory=dict)
     alias: dict[Slot, Slot] = field(default_factory=dict)
-    copies: dict[tuple[Group, Slot], Slot] = field(default_factory=dict)
+    copies: dict[Group, dict[Slot, Slot]] = field(default_factory=dict)     # for a reader, by what is copied
+    originals: dict[Slot, Slot] = field(default_factory=dict)               # by the copy
 
     def layout(self, order: Sequence[Group | Step]) -> Layout:
         """The places of a program's slots."""
@@ -138,14 +139,14 @@ class Planner:
     def _units(self, order: Sequence[Group | Step]) -> list[Unit]:
         """The units with the copies that readers want who get no border."""
         units: list[Unit] = []
-        made = -2
         for unit in order:
             if isinstance(unit, Group):
                 for slot, border in _family(unit).border(unit.head).items():
                     if border and not covers(self.borders.get(slot, Border()), border):
-                        self.copies[unit, slot], self.borders[made] = made, border
+                        made = SCRATCH - 1 - len(self.originals)
+                        self.copies.setdefault(unit, {})[slot] = made
+                        self.originals[made], self.borders[made] = slot, border
                         units.append((slot, made))
-                        made -= 1
             units.append(unit)
         return units
 
@@ -174,11 +175,11 @@ class Planner:
     def _reads(self, unit: Unit) -> tuple[Slot, ...]:
         if isinstance(unit, tuple):
             return unit[:1]
-        return (*unit.reads, *(made for (of, _), made in self.copies.items() if of is unit))
+        return (*unit.reads, *(self.copies.get(unit, {}).values() if isinstance(unit, Group) else ()))
 
     def tensor(self, slot: Slot) -> Tensor:
         """What is at a slot; a copy is what it copies."""
-        return self.program.tensors[next((s for (_, s), made in self.copies.items() if made == slot), slot)]
+        return self.program.tensors[self.originals.get(slot, slot)]
 
     def _bytes(self, slot: Slot) -> int:
         t = self.tensor(slot)
@@ -230,7 +231,7 @@ def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]
         if isinstance(unit, tuple):
             tasks.append(Copy(shop.place(unit[0]), shop.place(unit[1])))
             continue
-        own = {s: layout.places[made] for (of, s), made in planner.copies.items() if of is unit}
+        own = {s: layout.places[made] for s, made in planner.copies.get(unit, {}).items()}
         scratch = {SCRATCH: layout.scratch[n]} if n in layout.scratch else {}
         shop.places = {**layout.places, **own, **scratch}
         tasks.append(_family(unit).make(shop, unit))
