@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ..graph import Value
 from ..schema import OpError
 from ..symbols import quotient, same
-from ..types import Shape, product
+from ..types import Shape, known, product
 
 Perm = tuple[int, ...]
 #: Of each axis the factors its size is cut into, by number.
@@ -50,6 +50,11 @@ def dropped(p: Perm, axes: Sequence[int]) -> Perm:
     """The order of what is left without some axes."""
     left = [a for a in range(len(p)) if a not in axes]
     return tuple(left.index(a) for a in p if a not in axes)
+
+
+def as_written(shape: Shape) -> Shape:
+    """Sizes as RESHAPE takes them, an open one as -1: what is left over. No more than one may be open."""
+    return tuple(n if known(n) else -1 for n in shape)
 
 
 def alike(a: Shape, b: Shape) -> bool:

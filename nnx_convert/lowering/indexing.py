@@ -9,6 +9,7 @@ from ..graph import Node, Value
 from ..ops import elementwise as e, folds, gather, host, indexing, reduce as r, shape
 from ..symbols import same
 from ..types import B8, I32, Shape, Tensor, known, product
+from .axes import as_written
 from .compose import OPEN, fixed, masked
 from .expand import EXPAND
 from .rewrite import Refusal, Result, Rewriter
@@ -82,7 +83,7 @@ def repeated(g: Rewriter, node: Node) -> Result:
     if len(full) > len(x.shape):
         if sum(not known(n) for n in full) > 1:
             return OPEN
-        x = g(shape.RESHAPE, x, [n if known(n) else -1 for n in full], out=Tensor(x.type, full, x.tensor.quant))
+        x = g(shape.RESHAPE, x, as_written(full), out=Tensor(x.type, full, x.tensor.quant))
     once = g.build.const(np.ones(len(full)), I32)
     counts = wanted if all(ones) else g(e.SELECT, g.build.const(ones, B8), wanted, once)
     return g.legal(g(shape.TILE, x, counts, out=out))

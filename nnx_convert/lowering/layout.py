@@ -18,7 +18,7 @@ from ..ops import gather, shape
 from ..symbols import same
 from ..target import Target
 from ..types import ChannelQuant, Tensor, known, rebuilt
-from .axes import Perm, ident, in_memory, inverse, stored, turn
+from .axes import Perm, as_written, ident, in_memory, inverse, stored, turn
 from .layout_rules import X, Picked, Plan, Slot, memory, plans, slots
 from .layout_search import chosen, weight
 from .rewrite import Event, prune
@@ -132,7 +132,7 @@ class _Relaid:
             return self.build(shape.TRANSPOSE, x, list(turn(now, want)), out=out)
         sizes = [n for n in v.shape if known(n)]
         if len(sizes) == len(v.shape) or len(sizes) == len(v.shape) - 1 and 0 not in sizes:
-            return self.build(shape.RESHAPE, x, [n if known(n) else -1 for n in stored(v.shape, want)], out=out)
+            return self.build(shape.RESHAPE, x, as_written(stored(v.shape, want)), out=out)
         if isinstance(out.quant, ChannelQuant) or self.target.level < LEVEL_OF_NEW_AXES:
             return self.build(shape.TRANSPOSE, x, list(turn(now, want)), out=out)
         ones = {a for a in want if same(v.shape[a], 1)}

@@ -15,7 +15,7 @@ from ..schema import OPS, OpDef, OpError
 from ..symbols import same
 from ..target import Target
 from ..types import B8, I32, UNKNOWN, ChannelQuant, Shape, Tensor, known, product
-from .axes import alike
+from .axes import alike, as_written
 from .elements import elementwise
 from .fuse import REDUCTIONS
 from .legalize import LEGALIZE, PREFER_EX
@@ -95,7 +95,7 @@ def shaped(g: Rewriter, v: Value, dims: Shape) -> Value:
         return v
     if sum(not known(n) for n in dims) > 1:
         raise OpError("RESHAPE", f"the shape {list(dims)} has more than one open size")
-    return g(shape.RESHAPE, v, tuple(n if known(n) else -1 for n in dims), out=Tensor(v.type, dims, v.tensor.quant))
+    return g(shape.RESHAPE, v, as_written(dims), out=Tensor(v.type, dims, v.tensor.quant))
 
 
 def refused(g: Rewriter, node: Node, why: str) -> Refusal | None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..graph import Node, Value, Values
 from ..ops import conv, elementwise as e, recurrent, rnn, shape
-from ..types import F32, Q8S, QS, Quant, Shape, Tensor, known
+from ..types import F32, Q8S, QS, Quant, Tensor, known
+from .axes import as_written
 from .hybrid import FLOAT, HYBRID, TANH, real, stays
 from .rewrite import Event, Refusal, Result, Rewriter
 
@@ -37,11 +38,6 @@ def in_order(g: Rewriter, node: Node, forward: Callable[[Value], Values]) -> Val
     return backwards(g, out, axis), *states
 
 
-def open_once(dims: Shape) -> Shape:
-    """Sizes as RESHAPE takes them, an open one as what is left over."""
-    return tuple(n if known(n) else -1 for n in dims)
-
-
 def over_steps(g: Rewriter, node: Node, states: Values, step: Callable[[Value, Values], Step],
                backward: bool = False) -> Result:
     """A sequence step by step; [batch, width] is one."""
@@ -55,9 +51,9 @@ def over_steps(g: Rewriter, node: Node, states: Values, step: Callable[[Value, V
     parts = g.add(shape.SPLIT, x, axis=axis, count=count) if count > 1 else (x,)
     outs: list[Value] = []
     for part in parts[::-1] if backward else parts:
-        flat = g(shape.RESHAPE, part, open_once((*part.shape[:axis], *part.shape[axis + 1:])))
+        flat = g(shape.RESHAPE, part, as_written((*part.shape[:axis], *part.shape[axis + 1:])))
         out, states = step(flat, states)
-        outs.append(g(shape.RESHAPE, out, open_once((*out.shape[:axis], 1, *out.shape[axis:]))))
+        outs.append(g(shape.RESHAPE, out, as_written((*out.shape[:axis], 1, *out.shape[axis:]))))
     outs = outs[::-1] if backward else outs
     whole = g(shape.CONCATENATION, xs=tuple(outs), axis=axis, out=Tensor(outs[0].type, None, outs[0].tensor.quant)) \
         if count > 1 else outs[0]

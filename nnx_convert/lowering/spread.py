@@ -5,7 +5,7 @@ from ..graph import Node, Value
 from ..kinds import broadcast
 from ..ops import elementwise as e, functions, host, shape
 from ..types import Shape, Tensor, known
-from .axes import alike
+from .axes import alike, as_written
 from .rewrite import Result, Rewriter, Rules
 
 SPREAD = Rules("spread")
@@ -40,4 +40,4 @@ def ranked(g: Rewriter, x: Value, rank: int) -> Value | None:
     if sum(not known(n) for n in x.shape) > 1:
         return None
     full: Shape = (*(1,) * count, *x.shape)
-    return g(shape.RESHAPE, x, [n if known(n) else -1 for n in full], out=Tensor(x.type, full, x.tensor.quant))
+    return g(shape.RESHAPE, x, as_written(full), out=Tensor(x.type, full, x.tensor.quant))

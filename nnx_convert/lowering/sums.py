@@ -10,7 +10,8 @@ import numpy as np
 from ..graph import Build, Node, Value
 from ..ops import conv, image, reduce as r, shape
 from ..ops.host import host_twin
-from ..types import BYTES, Array, I32, Q8, Quant, Shape, Tensor, known
+from ..types import BYTES, Array, I32, Q8, Quant, Tensor, known
+from .axes import as_written
 from .exact import computed, grid, near, per_channel, plain, same_steps
 from .legalize import LEGALIZE
 from .rewrite import Refusal, Result, Rewriter
@@ -43,7 +44,7 @@ def sum_of_bytes(g: Rewriter, node: Node) -> Result:
             if isinstance(made, Value):
                 g.why = f"as {way.func.__name__.replace('_', ' ')}, the same for every sum there can be"
                 same = images is x and node.args["keep"]
-                return made if same else g(shape.RESHAPE, made, as_sizes(out.shape))
+                return made if same else g(shape.RESHAPE, made, as_written(out.shape))
     return Refusal("no convolution or pool gives the same answer for every sum")
 
 
@@ -68,11 +69,6 @@ def shaped(g: Rewriter, x: Value, over: Tensor) -> Value | None:
         return None
     first, last = axes[0], axes[-1] + 1
     return g(shape.RESHAPE, x, (prod(x.shape[:first]), prod(x.shape[first:last]), 1, prod(x.shape[last:])))
-
-
-def as_sizes(dims: Shape) -> Shape:
-    """A shape as RESHAPE takes it, its open size left over."""
-    return tuple(n if known(n) else -1 for n in dims)
 
 
 def steps(node: Node, height: int, width: int) -> Array:
