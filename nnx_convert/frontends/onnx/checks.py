@@ -17,7 +17,7 @@ NEWEST = {"": 28, "ai.onnx.ml": 5, "ai.onnx.preview": 1, "ai.onnx.preview.traini
 FOREIGN = ("com.microsoft",)
 #: Since this version of the format a file says which operator sets it uses; before, it is the first.
 SAID_SINCE = 3
-#: How deep graphs may be nested.
+#: How deep graphs and functions may be nested.
 DEEPEST = 16
 #: How many nodes a file may have, functions counted wherever they are called: a call in a call in a call multiplies.
 MOST_NODES = 1 << 18

@@ -11,7 +11,7 @@ from ...graph import Value
 from ...types import Tensor, Type
 from .scope import Session
 from .sparse import constant
-from .tensors import KINDS, PLAIN, kind_of
+from .tensors import KINDS, grid, kind_of
 
 #: Operand types whose elements are integers only beside a grid.
 GRIDDED = (t.Q8, t.Q8S, t.Q16A)
@@ -37,7 +37,7 @@ def dense(session: Session, data: np.ndarray, kind: Type | None = None) -> Value
     """A constant of an array's own type, or of another."""
     found = kind or _by_dtype(data.dtype)
     shaped = data.astype(found.dtype, copy=False).reshape(data.shape or (1,))
-    value = Value("const", Tensor(found, shaped.shape, PLAIN if found in GRIDDED else None, shaped))
+    value = Value("const", Tensor(found, shaped.shape, grid(found), shaped))
     if not data.shape:
         session.scalars.add(value)
     return value

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ...errors import FormatError, Unsupported
 from ...graph import Value
 from .attributes import value_of
-from .checks import domain_of
+from .checks import DEEPEST, domain_of
 from .constants import element_of
 from .registry import Given, Items
-from .scope import DEEPEST, Scope
+from .scope import Scope
 
 if TYPE_CHECKING:
     from .importer import Op

@@ -1,21 +1,17 @@
 """The types of sequences, optional values and maps: ONNX's messages, and the words of a port."""
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from ...contents import Contents
+from ...contents import DEEPEST, Contents
 from ...errors import FormatError, Unsupported
 from ...graph import Value
 from ...types import LIST, UNKNOWN, Tensor
-from .constants import GRIDDED, dtype_of, element_of, type_of
+from .constants import dtype_of, element_of, type_of
 from .proto import messages
 from .registry import Items
 from .scope import Session
-from .tensors import PLAIN
-
-#: How deep the types in a type may be nested.
-DEEPEST = 16
+from .tensors import grid
 
 
 def tensor_type(element: int) -> Any:
@@ -103,12 +99,9 @@ def described(kind: Any) -> tuple[Tensor, bool]:
     if what(kind) != "tensor":
         return Tensor(LIST, (UNKNOWN,)), False
     found = kind.tensor_type
-    plain = Tensor(type_of(found.elem_type), None)
-    plain = replace(plain, quant=PLAIN if plain.type in GRIDDED else None)
+    element = type_of(found.elem_type)
     if not found.HasField("shape"):
-        return plain, False
+        return Tensor(element, None, grid(element)), False
     dims = tuple(int(d.dim_value) if d.HasField("dim_value") and d.dim_value >= 0 else UNKNOWN
                  for d in found.shape.dim)
-    return replace(plain, dims=dims or (1,)), not dims
-
-
+    return Tensor(element, dims or (1,), grid(element)), not dims

@@ -11,11 +11,11 @@ from ...schema import describe
 from ...symbols import name_of, resolve, symbol
 from ...types import LIST, UNKNOWN, Port, Rim, Shape, Source, Tensor, known, sharper
 from .checks import declared
-from .constants import GRIDDED, dtype_of
+from .constants import dtype_of
 from .reader import Model
 from .lists import holds
 from .scope import Session
-from .tensors import PLAIN
+from .tensors import grid
 
 
 def declared_input(session: Session, port: Any) -> Value:
@@ -29,9 +29,8 @@ def declared_input(session: Session, port: Any) -> Value:
         raise FormatError(f"input {port.name!r} has no type")
     dims = wanted(session, port.name, dims)
     if dims is not None:
-        dims = tuple(n if known(n) or n is not UNKNOWN else own(port.name, i) for i, n in enumerate(dims))
-    quant = PLAIN if kind in GRIDDED else None
-    value = Value(port.name, Tensor(kind, (1,) if dims == () else dims, quant))
+        dims = tuple(own(port.name, i) if n is UNKNOWN else n for i, n in enumerate(dims))
+    value = Value(port.name, Tensor(kind, (1,) if dims == () else dims, grid(kind)))
     if dims == ():
         session.scalars.add(value)
     return value

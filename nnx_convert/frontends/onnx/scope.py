@@ -10,11 +10,9 @@ import numpy as np
 from ...errors import FormatError
 from ...graph import Build, Evaluate, Graph, Value
 from ...types import Rim, Shape, Tensor
+from .checks import DEEPEST
 from .reader import Model
 from .registry import Given, Items
-
-#: How deep graphs and functions may be nested.
-DEEPEST = 16
 
 
 @dataclass
