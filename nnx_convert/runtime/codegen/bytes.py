@@ -6,7 +6,7 @@ Memory holds the model's own bytes. Weights that are no signed bytes less their 
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ...types import BYTES, I32, QPC, QS, Array, ChannelQuant
 from ..bind import Bound
 from ..fixedpoint import grid, limits
 from ..products import real_multipliers
-from .dense import as_image, pads, rows_of
+from .dense import as_image, as_row, pads, rows_of, runs_of
 from .integers import flipped, pairs, quads, widened
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
@@ -248,13 +248,6 @@ class Bytes:
                    lambda: sized(t.vectors, 0))
 
 
-def runs_of(kw: int, dilation: int, depth: int, cell: int) -> tuple[tuple[int, int], ...]:
-    """A filter's row of `kw` cells, `cell` bytes apart, of which it reads `depth` each."""
-    if kw == 1 or dilation == 1 and cell == depth:
-        return ((0, kw * depth),)
-    return tuple((i * dilation * cell, depth) for i in range(kw))
-
-
 def packed(w: Array, runs: tuple[tuple[int, int], ...], together: int, vectors: int, lanes: int) -> Array:
     """Weights [taps, depth, channels] by panels of channels, so many bytes of the depth together, zeros behind."""
     taps, _, channels = w.shape
@@ -315,11 +308,11 @@ def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, in
     """The task of filters [out, kh, kw, in] over an image, and of the addition that may follow in the group."""
     b, lanes = group.head, w.machine.lanes
     channels, kh, kw, depth = filters.shape
-    runs = runs_of(kw, dilations[1], depth, x.strides[2])
+    runs = runs_of(kw, dilations[1], depth, x)
     added = addition_of(group, w.machine)
     extras: Extras = (as_image(w.place(added[1]), out.shape),) if added else ()
     if kh == kw == 1 and strides == (1, 1) and all(p.even for p in (x, out, *extras)):
-        x, out, extras = _as_row(x), _as_row(out), tuple(map(_as_row, extras))
+        x, out, extras = as_row(x), as_row(out), tuple(map(as_row, extras))
     matrix = filters.reshape(channels, -1).T
     centred = matrix.astype(np.int16) - grid(b.args["w"])[1]
     zero, fits = grid(b.args["w"])[1], centred.min() >= -128 and centred.max() <= 127
@@ -343,14 +336,6 @@ def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, in
 def x_signed(b: Bound) -> bool:
     """Whether the activations are signed."""
     return bool(b.args["x"].type.dtype.kind == "i")
-
-
-def _as_row(p: Place) -> Place:
-    """All pixels as one row of one image."""
-    n, h, w, c = p.shape
-    cell = p.strides[2]
-    return replace(p, shape=(1, 1, n * h * w, c), strides=(n * h * w * cell, n * h * w * cell, cell, p.strides[3]),
-                   border=Border())
 
 
 def zero_border(b: Bound) -> dict[int, Border]:

@@ -259,9 +259,10 @@ def taken(b: Bound, machine: Machine, *constants: str) -> bool:
         b.args[name].data is not None for name in constants)
 
 
-def runs_of(kw: int, dilation: int, depth: int, cell: int) -> tuple[tuple[int, int], ...]:
-    """A filter's row of `kw` cells, `cell` bytes apart, of which it reads `depth` elements each."""
-    if kw == 1 or dilation == 1 and cell == depth * ITEM:
+def runs_of(kw: int, dilation: int, depth: int, x: Place) -> tuple[tuple[int, int], ...]:
+    """A filter's row of `kw` cells of an image, of which it reads `depth` elements each."""
+    cell = x.strides[2]
+    if kw == 1 or dilation == 1 and cell == depth * x.item:
         return ((0, kw * depth),)
     return tuple((i * dilation * cell, depth) for i in range(kw))
 
@@ -271,11 +272,11 @@ def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, in
     """The task of filters [out, kh, kw, in] over an image, and of what follows in the group."""
     channels, kh, kw, depth = filters.shape
     lanes, args = w.machine.lanes, group.head.args
-    runs = runs_of(kw, dilations[1], depth, x.strides[2])
+    runs = runs_of(kw, dilations[1], depth, x)
     chain, slots = chained(group.tail, group.head.outputs[0])
     extras = tuple(as_image(w.place(s), out.shape) for s in slots)
     if kh == kw == 1 and strides == (1, 1) and all(p.even or not any(p.strides[:3]) for p in (x, out, *extras)):
-        x, out, extras = _as_row(x), _as_row(out), tuple(map(_as_row, extras))
+        x, out, extras = as_row(x), as_row(out), tuple(map(as_row, extras))
     n, rows, width, _ = out.shape
     tile = best(channels, kw * depth, kh, n * rows, width, lanes, w.machine.registers)
     matrix = filters.reshape(channels, -1).T
@@ -291,7 +292,7 @@ def as_image(p: Place, shape: Shape) -> Place:
     return replace(p, shape=shape, strides=spread(p, shape), border=Border())
 
 
-def _as_row(p: Place) -> Place:
+def as_row(p: Place) -> Place:
     """All pixels as one row of one image."""
     n, h, w, c = p.shape
     cell = p.strides[2]
