@@ -13,10 +13,9 @@ import numpy as np
 from ..errors import RunError
 from ..types import Array
 from .jpeg import decoded as decoded_jpeg
+from .jpeg import sensible
 from .jpeg2000 import decoded as decoded_jpeg2000
 
-#: More pixels than any image is taken for.
-LARGEST = 1 << 28
 #: Formats by how their files begin that are known and not read.
 OTHERS = {b"RIFF": "WebP", b"GIF8": "GIF"}
 #: Channels of a PNG's colour types, and the bytes of a palette's entries.
@@ -50,12 +49,6 @@ def _pixels(data: bytes) -> Array:
         return decoded_jpeg2000(data)
     other = next((name for head, name in OTHERS.items() if data.startswith(head)), "")
     raise RunError(f"the image file is a {other} file, which is not read" if other else "the bytes are no image file")
-
-
-def sensible(width: int, height: int) -> None:
-    """Raise `ValueError` where sizes are beyond sense."""
-    if width < 1 or height < 1 or width * height > LARGEST:
-        raise ValueError(f"{width} by {height} pixels")
 
 
 def grey(rgb: Array) -> Array:

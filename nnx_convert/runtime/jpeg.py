@@ -57,6 +57,12 @@ class Frame:
         return -(-self.height * c.v // v), -(-self.width * c.h // h)
 
 
+def sensible(width: int, height: int) -> None:
+    """Raise `ValueError` where sizes are beyond sense."""
+    if width < 1 or height < 1 or width * height > LARGEST:
+        raise ValueError(f"{width} by {height} pixels")
+
+
 def decoded(data: bytes) -> Array:
     """The pixels [height, width, 3], or [height, width, 1] of shades of grey; raises `RunError`, `ValueError`."""
     frame, at = Frame(), 2
@@ -129,8 +135,7 @@ def _frame(frame: Frame, body: bytes) -> None:
     depth, frame.height, frame.width, count = struct.unpack_from(">BHHB", body)
     if depth != 8 or count not in (1, 3):
         raise RunError(f"the image file is a JPEG of {depth} bits and {count} colours, which is not read")
-    if not 0 < frame.width * frame.height <= LARGEST:
-        raise ValueError(f"{frame.width} by {frame.height} pixels")
+    sensible(frame.width, frame.height)
     frame.components = [Component(body[i], body[i + 1] >> 4, body[i + 1] & 15, body[i + 2])
                         for i in range(6, 6 + 3 * count, 3)]
     if not all(1 <= n <= 4 for c in frame.components for n in (c.h, c.v)):
