@@ -13,6 +13,7 @@ from ....schema import OpDef
 from ....types import F64, Shape, known, product
 from ..importer import Op
 from ..registry import imports
+from .axes import axis_of, open_, ranked
 
 #: Operators of one input without attributes, by the operation that they are.
 UNARY: dict[str, OpDef] = {
@@ -83,10 +84,8 @@ def lined_up(g: Op, x: Value, y: Value, axis: int | None) -> Value:
     return g.reshape(y, g.shape(y) + (1,) * (g.rank(x) - axis % max(g.rank(x), 1) - g.rank(y)))
 
 
-def unary(op: OpDef) -> None:
+def unary(name: str, op: OpDef) -> None:
     """Register the importers of an operator of one input, with the attribute that it has in version 1."""
-    name = next(n for n, o in UNARY.items() if o is op)
-
     @imports(name, until=5, arithmetic=True)
     def first(g: Op, x: Value, *, consumed_inputs: tuple[int, ...] = ()) -> Value:
         return same(g, op, x)
@@ -115,8 +114,8 @@ def plain(op: OpDef) -> Callable[[Op, Value, Value], Value]:
     return emit
 
 
-for _op in UNARY.values():
-    unary(_op)
+for _name, _op in UNARY.items():
+    unary(_name, _op)
 for _name, _op in BINARY.items():
     binary(_name, plain(_op))
 for _name, _emit in {"Add": add, "Sub": sub, "Mul": mul, "Div": div}.items():
@@ -254,13 +253,11 @@ def clipped(g: Op, x: Value, low: Value | None = None, high: Value | None = None
 def flattened(op: OpDef, axis: int, g: Op, x: Value) -> Value:
     """As below version 13: over all axes from `axis` on, as if they were one."""
     shape = g.shape(x)
-    if not -len(shape) <= axis < len(shape):
-        raise FormatError(f"has the axis {axis} of a tensor of rank {len(shape)}")
-    axis %= len(shape)
+    axis = axis_of(axis, len(shape))
     if all(known(n) and n == 1 for n in shape[axis + 1:]):
         return g(op, x, beta=1.0, axis=axis)
     rows: Shape = (product(shape[:axis]), product(shape[axis:]))
-    if max(sum(not known(n) for n in sizes) for sizes in (shape, rows)) > 1:
+    if max(map(open_, (shape, rows))) > 1:
         return step_by_step(g, x, list(range(axis, len(shape))), op is norm.LOG_SOFTMAX)
     return g.reshape(g(op, g.reshape(x, rows), beta=1.0, axis=1), shape)
 
@@ -281,8 +278,7 @@ def softmax(name: str, op: OpDef) -> None:
 
     @imports(name, since=13, arithmetic=True)
     def later(g: Op, x: Value, *, axis: int = -1) -> Value:
-        found = g(op, x, beta=1.0, axis=axis)
-        return found if g.rank(x) else g.scalar(found)
+        return ranked(g, g(op, x, beta=1.0, axis=axis), g.rank(x))
 
 
 softmax("Softmax", norm.SOFTMAX)
