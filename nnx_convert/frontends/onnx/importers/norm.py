@@ -12,6 +12,7 @@ from ....ops import conv, conv_nd, elementwise as e, norm as n, reduce as r, sam
 from ....types import B8, BF16, F16, F32, F64, Type, known, product
 from ..importer import Op
 from ..registry import imports
+from .axes import open_, shaped_like
 
 #: ONNX's codes of the floats that statistics are kept in.
 STASH: dict[int, Type] = {1: F32, 10: F16, 11: F64, 16: BF16}
@@ -164,7 +165,7 @@ def RMSNormalization(g: Op, x: Value, scale: Value, *, axis: int = -1, epsilon: 
 @imports(since=21)
 def GroupNormalization(g: Op, x: Value, scale: Value, bias: Value, *, epsilon: float = 1e-5, num_groups: int,
                        stash_type: int = 1) -> Value:
-    y = as_before(g, grouped(g, stashed(g, x, stash_type), num_groups, epsilon), x)
+    y = shaped_like(g, grouped(g, stashed(g, x, stash_type), num_groups, epsilon), x)
     return restored(g, y, x, per_channel(g, scale, x), per_channel(g, bias, x))
 
 
@@ -173,7 +174,7 @@ def group_norm_by_group(g: Op, x: Value, scale: Value, bias: Value, *, epsilon: 
                         num_groups: int) -> Value:
     """Before version 21 the scale and the bias are those of a group."""
     y = grouped(g, stashed(g, x, 1), num_groups, epsilon)
-    return as_before(g, restored(g, y, x, per_channel(g, scale, y), per_channel(g, bias, y)), x)
+    return shaped_like(g, restored(g, y, x, per_channel(g, scale, y), per_channel(g, bias, y)), x)
 
 
 def grouped(g: Op, x: Value, groups: int, epsilon: float) -> Value:
@@ -182,18 +183,10 @@ def grouped(g: Op, x: Value, groups: int, epsilon: float) -> Value:
     if groups < 1 or known(channels) and channels % groups:
         raise FormatError(f"{channels} channels in {groups} groups")
     sizes = (x.shape[0], groups, channels // groups, product(x.shape[2:]))
-    parts: Value = g.reshape(x, sizes) if sum(not known(n) for n in sizes) < 2 else \
+    parts: Value = g.reshape(x, sizes) if open_(sizes) < 2 else \
         g.call("Reshape", x, g.const(np.array([0, groups, -1])))[0]
     _, d, variance = deviations(g, parts, range(2, g.rank(parts)))
     return g(e.MUL, d, inverse(g, variance, epsilon), act=0)
-
-
-def as_before(g: Op, y: Value, x: Value) -> Value:
-    """What groups of channels were made of x, in its shape."""
-    if sum(not known(n) for n in x.shape) < 2:
-        return g.reshape(y, x.shape)
-    found: Value = g.call("Reshape", y, g.call("Shape", x)[0])[0]
-    return found
 
 
 @imports(arithmetic=True)
