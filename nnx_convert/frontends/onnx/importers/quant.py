@@ -14,6 +14,7 @@ from ..constants import GRIDDED, type_of
 from ..importer import Op
 from ..registry import imports
 from ..tensors import PLAIN
+from .axes import ranked
 
 #: Whole numbers below it are exact in float32, and so are their sums.
 EXACT = 1 << 24
@@ -24,11 +25,6 @@ def plain(type_: Type) -> Tensor:
     return Tensor(type_, None, PLAIN if type_ in GRIDDED else None)
 
 
-def ranked(g: Op, y: Value, like: Value) -> Value:
-    """A result of the rank of another value."""
-    return y if g.rank(like) else g.scalar(y)
-
-
 @imports()
 def QuantizeLinear(g: Op, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1, saturate: int = 1,
                    block_size: int = 0, output_dtype: int = 0, precision: int = 0) -> Value:
@@ -37,7 +33,7 @@ def QuantizeLinear(g: Op, x: Value, scale: Value, zero: Value | None = None, *, 
         raise FormatError("output_dtype is not the type of the zero point")
     x, scale = (g.cast(v, type_of(precision)) for v in (x, scale)) if precision else (x, scale)
     return ranked(g, g(grids.QUANTIZE_LINEAR, x, scale, zero, axis=axis, block=block_size, saturate=bool(saturate),
-                       to=to, out=plain(to)), x)
+                       to=to, out=plain(to)), g.rank(x))
 
 
 @imports(folds=False)
@@ -47,7 +43,7 @@ def DequantizeLinear(g: Op, x: Value, scale: Value, zero: Value | None = None, *
     if zero is not None and zero.type != x.type:
         raise FormatError(f"has codes of {x.type.name} and a zero point of {zero.type.name}")
     to = type_of(output_dtype) if output_dtype else scale.type
-    return ranked(g, g(grids.DEQUANTIZE_LINEAR, x, scale, zero, axis=axis, block=block_size, to=to), x)
+    return ranked(g, g(grids.DEQUANTIZE_LINEAR, x, scale, zero, axis=axis, block=block_size, to=to), g.rank(x))
 
 
 @imports()

@@ -14,7 +14,7 @@ from ....schema import OpDef
 from ....types import B8, F16, F32, F64, I32, I64, NARROW_FLOATS, UNKNOWN, Tensor, known
 from ..importer import Op
 from ..registry import imports
-from .axes import axes_of, axis_of, dropped, extent, inserted, put, shaped_like
+from .axes import axes_of, axis_of, dropped, extent, inserted, put, ranked, shaped_like
 from .shape import Flatten
 
 FLOATS = (F32, F16, F64)
@@ -167,8 +167,7 @@ def register(name: str, emit: Emit, since: int) -> None:
 
 def scalars(g: Op, x: Value, emit: Emit, o: Over) -> Value:
     """A reduction; of a scalar a scalar."""
-    y = emit(g, x, o)
-    return y if g.rank(x) else g.scalar(y)
+    return ranked(g, emit(g, x, o), g.rank(x))
 
 
 for _name, _emit in REDUCED.items():
