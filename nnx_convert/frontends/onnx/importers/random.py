@@ -13,6 +13,7 @@ from ....types import BF16, F16, F32, F64, I32, I64, Type, known
 from ..constants import type_of
 from ..importer import Op
 from ..registry import imports
+from .axes import lengths, ranked
 from .elementwise import add, number, times
 
 #: The types that numbers are drawn in, and those that classes are counted in.
@@ -34,8 +35,7 @@ def chosen(element: int, there: Sequence[Type]) -> Type:
 
 def drawn(g: Op, op: OpDef, shape: Value, seed: float | None, rank: int) -> Value:
     """Numbers of a shape, which is held by a value."""
-    found = g(op, shape, *seeds(seed))
-    return found if rank else g.scalar(found)
+    return ranked(g, g(op, shape, *seeds(seed)), rank)
 
 
 def spread(g: Op, x: Value, factor: float, offset: float, to: Type) -> Value:
@@ -49,13 +49,6 @@ def given(g: Op, shape: Sequence[int]) -> Value:
     if any(not 0 <= n < 1 << 31 for n in shape):
         raise FormatError(f"draws the shape {list(shape)}")
     return g.const(np.array(shape or (1,), np.int32))
-
-
-def of(g: Op, x: Value) -> Value:
-    """The shape of a value."""
-    if all(map(known, x.shape)):
-        return g.const(np.array(x.shape, np.int32))
-    return g.index(g.call("Shape", x)[0])
 
 
 def like(x: Value, element: int | None) -> Type:
@@ -83,20 +76,20 @@ def RandomNormal(g: Op, *, dtype: int = 1, mean: float = 0.0, scale: float = 1.0
 def RandomUniformLike(g: Op, x: Value, *, dtype: int | None = None, high: float = 1.0, low: float = 0.0,
                       seed: float | None = None) -> Value:
     to = like(x, dtype)
-    return spread(g, drawn(g, h.RANDOM_UNIFORM, of(g, x), seed, g.rank(x)), high - low, low, to)
+    return spread(g, drawn(g, h.RANDOM_UNIFORM, lengths(g, x), seed, g.rank(x)), high - low, low, to)
 
 
 @imports()
 def RandomNormalLike(g: Op, x: Value, *, dtype: int | None = None, mean: float = 0.0, scale: float = 1.0,
                      seed: float | None = None) -> Value:
     to = like(x, dtype)
-    return spread(g, drawn(g, h.RANDOM_STANDARD_NORMAL, of(g, x), seed, g.rank(x)), scale, mean, to)
+    return spread(g, drawn(g, h.RANDOM_STANDARD_NORMAL, lengths(g, x), seed, g.rank(x)), scale, mean, to)
 
 
 @imports()
 def Bernoulli(g: Op, x: Value, *, dtype: int | None = None, seed: float | None = None) -> Value:
     """1 with the probability x. The operator's function body draws 1 with the probability 1 - x."""
-    number_ = drawn(g, h.RANDOM_UNIFORM, of(g, x), seed, g.rank(x))
+    number_ = drawn(g, h.RANDOM_UNIFORM, lengths(g, x), seed, g.rank(x))
     return g.cast(g.elementwise(e.LESS, number_, g.cast(x, F32)), x.type if dtype is None else type_of(dtype))
 
 
