@@ -14,7 +14,7 @@ from ....ops.shape import SPLIT, TRANSPOSE
 from ....types import F32, I32, known
 from ..importer import Op
 from ..registry import MICROSOFT, imports
-from .activation import HardSigmoid, LeakyRelu
+from .activation import HardSigmoid, LeakyRelu, Swish
 from .elementwise import add, clipped, flattened, mul, number, same, sub, times
 from .matmul import gemm, product
 from .norm import deviations, inverse
@@ -142,7 +142,7 @@ def FastGelu(g: Op, x: Value, bias: Value | None = None) -> Value:
 
 @imports(domain=MICROSOFT, arithmetic=True)
 def QuickGelu(g: Op, x: Value, *, alpha: float = 1.702) -> Value:
-    return mul(g, x, same(g, e.LOGISTIC, times(g, x, alpha)))
+    return Swish(g, x, alpha=alpha)
 
 
 @imports(domain=MICROSOFT, arithmetic=True)
