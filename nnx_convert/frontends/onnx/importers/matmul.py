@@ -1,4 +1,4 @@
-"""Matrix products: MatMul, Gemm, Einsum, Det."""
+"""Products of matrices, and their determinants."""
 from __future__ import annotations
 
 import numpy as np
