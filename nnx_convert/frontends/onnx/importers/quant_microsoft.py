@@ -8,9 +8,10 @@ import numpy as np
 from ....errors import FormatError
 from ....graph import Value
 from ....ops import elementwise as e, grids
-from ....types import F32, I32, Array, known
+from ....types import F32, I32, Array, known, product
 from ..importer import Op
 from ..registry import MICROSOFT, imports
+from .fused import channels
 from .quant import convolution, products
 
 #: The bits of packed weights, and how many elements a byte holds.
@@ -79,11 +80,10 @@ def QLinearSoftmax(g: Op, x: Value, x_scale: Value, x_zero: Value | None, scale:
     """Before version 13 of Softmax the axes from `axis` on are one."""
     y, dims = real(g, x, x_scale, x_zero), g.shape(x)
     if opset < 13:
-        head = axis % len(dims)
-        sizes = [(dims[:head], dims[head:])] if all(map(known, dims)) else []
-        if not sizes:
+        if not all(map(known, dims)):
             g.unsupported("flattens axes of open sizes", "give the input sizes")
-        y = g.reshape(y, (int(np.prod(sizes[0][0])), int(np.prod(sizes[0][1]))))
+        head = axis % len(dims)
+        y = g.reshape(y, (product(dims[:head]), product(dims[head:])))
     y = g.call("Softmax", y, axis=-1 if opset < 13 else axis)[0]
     return codes(g, g.reshape(y, dims), scale, zero, x)
 
@@ -114,14 +114,6 @@ def QLinearConcat(g: Op, scale: Value, zero: Value, *inputs: Value, axis: int) -
 
 
 # Images, whose channels may come last.
-def turned(g: Op, x: Value, back: bool = False) -> Value:
-    """An image between the two orders of axes."""
-    rank = g.rank(x)
-    perm = (0, *range(2, rank), 1) if back else (0, rank - 1, *range(1, rank - 1))
-    found: Value = g.call("Transpose", x, perm=perm)[0]
-    return found
-
-
 @imports(domain=MICROSOFT)
 def QLinearAveragePool(g: Op, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None,
                        *, auto_pad: str = "NOTSET", ceil_mode: int = 0, channels_last: int = 0,
@@ -129,19 +121,19 @@ def QLinearAveragePool(g: Op, x: Value, x_scale: Value, x_zero: Value | None, sc
                        strides: tuple[int, ...] = ()) -> Value:
     named: dict[str, Any] = {n: v for n, v in {"pads": pads, "strides": strides}.items() if v}
     named |= {"ceil_mode": ceil_mode} if ceil_mode else {}
-    image = turned(g, x) if channels_last else x
+    image = channels(g, x, last=False) if channels_last else x
     y = g.call("AveragePool", real(g, image, x_scale, x_zero), auto_pad=auto_pad, kernel_shape=kernel_shape,
                count_include_pad=count_include_pad, **named)[0]
     found = codes(g, y, scale, zero, x)
-    return turned(g, found, back=True) if channels_last else found
+    return channels(g, found, last=True) if channels_last else found
 
 
 @imports(domain=MICROSOFT)
 def QLinearGlobalAveragePool(g: Op, x: Value, x_scale: Value, x_zero: Value, scale: Value, zero: Value, *,
                              channels_last: int = 0) -> Value:
-    image = turned(g, x) if channels_last else x
+    image = channels(g, x, last=False) if channels_last else x
     found = codes(g, g.call("GlobalAveragePool", real(g, image, x_scale, x_zero))[0], scale, zero, x)
-    return turned(g, found, back=True) if channels_last else found
+    return channels(g, found, last=True) if channels_last else found
 
 
 @imports(domain=MICROSOFT)
@@ -149,8 +141,9 @@ def NhwcMaxPool(g: Op, x: Value, *, auto_pad: str = "NOTSET", ceil_mode: int = 0
                 kernel_shape: tuple[int, ...], pads: tuple[int, ...] = (), strides: tuple[int, ...] = ()) -> Value:
     given: dict[str, Any] = {"pads": pads, "strides": strides, "dilations": dilations}
     named = {n: v for n, v in given.items() if v}
-    y = g.call("MaxPool", turned(g, x), auto_pad=auto_pad, ceil_mode=ceil_mode, kernel_shape=kernel_shape, **named)[0]
-    return turned(g, y, back=True)
+    y = g.call("MaxPool", channels(g, x, last=False), auto_pad=auto_pad, ceil_mode=ceil_mode,
+               kernel_shape=kernel_shape, **named)[0]
+    return channels(g, y, last=True)
 
 
 @imports(domain=MICROSOFT)
@@ -160,9 +153,9 @@ def QLinearConv(g: Op, x: Value, x_scale: Value, x_zero: Value, w: Value, w_scal
                 pads: tuple[int, ...] = (), strides: tuple[int, ...] = ()) -> Value:
     """The image may have its channels last, the filters never have."""
     named = convolution(g, auto_pad, dilations, group, kernel_shape, pads, strides)
-    found: Value = g.call("QLinearConv", turned(g, x) if channels_last else x, x_scale, x_zero, w, w_scale, w_zero,
-                          scale, zero, b, **named)[0]
-    return turned(g, found, back=True) if channels_last else found
+    image = channels(g, x, last=False) if channels_last else x
+    found: Value = g.call("QLinearConv", image, x_scale, x_zero, w, w_scale, w_zero, scale, zero, b, **named)[0]
+    return channels(g, found, last=True) if channels_last else found
 
 
 # Products.
