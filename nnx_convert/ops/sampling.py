@@ -15,6 +15,7 @@ from .host import ALL, AnyT
 NEAREST, LINEAR, CUBIC = range(3)
 GRIDS = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
          "tf_crop_and_resize")
+HALF, SYMMETRIC, PYTORCH, ALIGNED, ASYMMETRIC, CROPPED = range(len(GRIDS))
 ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 POLICIES = ("stretch", "not_larger", "not_smaller")
 #: Codes of GRID_SAMPLE of what is outside.
@@ -54,7 +55,7 @@ def resampled(shape: Shape, axes: Shape, scales: Tensor | None, sizes: Tensor | 
            (not given(roi) or roi.shape == (2 * axes.shape[0],))),
       Rule("mode, grid, rounding and policy are codes", lambda mode, grid, rounding, policy:
            0 <= mode < 3 and 0 <= grid < len(GRIDS) and 0 <= rounding < len(ROUNDINGS) and 0 <= policy < 3),
-      Rule("roi is there where the grid is its", lambda roi, grid: given(roi) or grid != 5))
+      Rule("roi is there where the grid is its", lambda roi, grid: given(roi) or grid != CROPPED))
 def INTERPOLATE(x: T, roi: AnyT | None, scales: AnyT | None, sizes: AnyT | None, axes: Ints1, mode: Int, grid: Int,
                 rounding: Int, policy: Int, a: Float, inside: Bool, extrapolation: Float, smooth: Bool) -> T:
     """x on another grid along axes, as ONNX's Resize; inside: only cells of x count; smooth: antialiased."""

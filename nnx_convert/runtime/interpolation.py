@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.sampling import GRIDS, NEAREST, ROUNDINGS
+from ..ops.sampling import ALIGNED, ASYMMETRIC, CROPPED, NEAREST, PYTORCH, ROUNDINGS, SYMMETRIC
 from ..types import Array
 from .places import keys
-
-HALF, SYMMETRIC, PYTORCH, ALIGNED, ASYMMETRIC, CROPPED = range(len(GRIDS))
 
 
 @dataclass(frozen=True)

@@ -58,13 +58,18 @@ def reflected(x: Array, low: float, high: float) -> Array:
     return np.where((x < low) | (x > high), inner, x)
 
 
+def ends(size: int, align: bool) -> tuple[float, float]:
+    """Where an axis begins and ends: at the middles of its outer cells, or at their edges."""
+    return (0.0, size - 1.0) if align else (-0.5, size - 0.5)
+
+
 def placed(outside: str, size: int, align: bool) -> Callable[[Array], tuple[Array, Array | None]]:
     """Cells, some of them outside an axis, as cells inside, and which of them count (None: all)."""
     if outside == "zeros":
         return lambda i: (np.clip(i, 0, size - 1), (i >= 0) & (i < size))
     if outside == "border":
         return lambda i: (np.clip(i, 0, size - 1), None)
-    low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
+    low, high = ends(size, align)
     return lambda i: (np.clip(np.trunc(reflected(i.astype(np.float64), low, high)), 0, size - 1).astype(np.int64), None)
 
 

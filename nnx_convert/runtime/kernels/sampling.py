@@ -11,10 +11,9 @@ from ...types import Array, Shape, Tensor
 from ..images import grey, pixels
 from ..interpolation import Axis, Way
 from ..kernel import Compute, Run, Site, ints, kernel, sized
-from ..places import Along, corners, cubic, nearest, reflected, weighted
+from ..places import Along, corners, cubic, ends, nearest, reflected, weighted
 from ..slides import computed_in
 from .host_arrays import bearable
-
 
 #: Boxes that are compared at a time.
 BLOCK = 64
@@ -48,7 +47,7 @@ def INTERPOLATE(site: Site, x: Tensor, roi: Tensor | None, scales: Tensor | None
             roi[:len(where)].tolist(), roi[len(where):].tolist(), strict=True))
         found = x if mode == s.NEAREST else real(x)
         for at, n, out, factor, part in zip(where, old, new, factors, parts, strict=True):
-            axis = Axis(n, out, factor, part if grid == 5 else (0.0, 1.0))
+            axis = Axis(n, out, factor, part if grid == s.CROPPED else (0.0, 1.0))
             found = found if axis.same else way.along(found, at, axis)
         return [found if found.dtype == x.dtype else saturated(found, x.dtype)]
     return run
@@ -81,7 +80,7 @@ def GRID_SAMPLE(site: Site, x: Tensor, grid: Tensor, mode: int, outside: int, al
         kind = at.dtype.type
         at = (at + kind(1)) / kind(2) * kind(size - 1) if align else ((at + kind(1)) * kind(size) - kind(1)) / kind(2)
         at = np.rint(at) if mode == s.NEAREST else at
-        low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
+        low, high = ends(size, align)
         if said == "border" and mode != s.CUBIC:
             at = np.where((at < low) | (at > high), np.clip(at, 0, size - 1), at)
         elif said == "reflection":
@@ -143,10 +142,10 @@ Samples = tuple[list[Array], list[Array], int]
 
 def averaged(image: Array, down: Samples, across: Samples) -> Array:
     """The means of the samples of each cell, the same number of them: [c, rows, columns]."""
-    ends = [(int(cells[0].min()), int(cells[1].max()) + 1) for cells, _, _ in (down, across)]
+    reach = [(int(cells[0].min()), int(cells[1].max()) + 1) for cells, _, _ in (down, across)]
     rows, columns = (averaging([c - low for c in cells], shares, count, high - low)
-                     for (cells, shares, count), (low, high) in zip((down, across), ends, strict=True))
-    part = image[:, slice(*ends[0]), slice(*ends[1])]
+                     for (cells, shares, count), (low, high) in zip((down, across), reach, strict=True))
+    part = image[:, slice(*reach[0]), slice(*reach[1])]
     return np.tensordot(np.tensordot(part, columns, (2, 1)), rows, (1, 1)).swapaxes(1, 2)
 
 
