@@ -8,11 +8,9 @@ from typing import Annotated
 
 from ..kinds import Ints1, Positive, T, rank, window
 from ..schema import Rule, host
-from ..signature import Kind
-from ..types import Shape, Tensor, given, product
-from .host import ALL
+from ..types import Shape, given, product
+from .host import ALL, AnyT
 
-AnyT = Annotated[Tensor, Kind(ALL)]
 Image = Annotated[T, rank(3, 8)]
 SLIDES = Rule("pads are two for each axis behind the channels, strides and dilations one, positive",
               lambda x, pads, strides, dilations: pads.shape == (2 * (x.rank - 2),) and

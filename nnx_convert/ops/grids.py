@@ -56,7 +56,7 @@ def QUANTIZE_EVEN(x: T, to: ToByte) -> To:
     return Tensor(to, x.shape)
 
 
-@composite({Q8: 27, Q8S: 27})
+@composite(CODES)
 def RELABEL(x: T) -> T:
     """The same bytes on another grid."""
     return x.free(x.shape)

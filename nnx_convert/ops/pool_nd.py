@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ..kinds import Bool, Float, Ints1, Positive, T, rank
+from ..kinds import Bool, Float, Ints1, Positive, T
 from ..schema import Rule, host
 from ..signature import Kind
 from ..types import I64, Shape, Tensor, Type, known, maybe
-from .conv_nd import SLIDES
+from .conv_nd import SLIDES, Image
 from .host import ALL
 
-Image = Annotated[T, rank(3, 8)]
 Longs = Annotated[Tensor, Kind({I64: 27, Type.TENSOR_INT32: 27})]
 KERNEL = Rule("kernel has a positive size for each axis behind the channels", lambda x, kernel:
               kernel.shape == (x.rank - 2,) and all(n > 0 for n in kernel.ints()))
