@@ -62,9 +62,10 @@ def agree(domain: str, name: str, version: int, given: Sequence[Given]) -> None:
 
     So it does where the operator is newer than the version of its domain that the file imports.
     """
-    inputs, first = takes(domain, name, version), next((since for since, _ in rows().get((domain, name), ())), 0)
-    if version < first and (domain, name) not in EARLY:
-        raise FormatError(f"is an operator of version {first} of {domain or 'ai.onnx'} on, and the file imports "
+    inputs = takes(domain, name, version)
+    oldest = next((since for since, _ in rows().get((domain, name), ())), 0)
+    if version < oldest and (domain, name) not in EARLY:
+        raise FormatError(f"is an operator of version {oldest} of {domain or 'ai.onnx'} on, and the file imports "
                           f"version {version}")
     if not inputs:
         return
