@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 from ...errors import NnxError
 from ...graph import Node, Value
 from ...types import Tensor, known, product
+from .symbolic import LONGEST
 
 if TYPE_CHECKING:
     from .importer import Op
-
-#: More elements than any list of sizes, axes, pads or scales has.
-LARGEST = 4096
 
 
 def folded(g: Op, since: int, results: list[Any]) -> list[Any]:
@@ -42,4 +40,4 @@ def _computable(node: Node, made: set[Value]) -> bool:
     if any(v.tensor.data is None and v not in made for v in node.inputs):
         return False
     sizes = [v.tensor.dims for v in (*node.inputs, *node.outputs)]
-    return all(d is not None and all(map(known, d)) and product(d) <= LARGEST for d in sizes)
+    return all(d is not None and all(map(known, d)) and product(d) <= LONGEST for d in sizes)

@@ -240,7 +240,7 @@ def load(data: Any, shapes: Mapping[str, Shape], evaluate: Evaluate, folder: Pat
     Raises `FormatError`, `Unsupported`, `UsageError`.
     """
     model = read(data, folder)
-    session = Session(model, shapes, evaluate, stale=bool(shapes), sizes=named_sizes(model, shapes))
+    session = Session(model, shapes, evaluate, sizes=named_sizes(model, shapes))
     try:
         return loaded(session)
     except Unsupported as error:
@@ -361,7 +361,7 @@ def _sized(g: Op, given: Sequence[Given], attributes: Mapping[str, Any], results
         return results
     if any(isinstance(v, Value) and v.tensor.dims is None for v in (*outs, *given)):
         return results
-    if g.name in ("Shape", "Size"):
+    if g.name in symbolic.OF_SIZES:
         arrays = [symbolic.objects(g.shape(v)) if isinstance(v, Value) else None for v in given]
     else:
         arrays = [g.contents(v) if isinstance(v, Value) else None for v in given]

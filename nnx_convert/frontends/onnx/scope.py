@@ -20,21 +20,25 @@ class Session:
     """A checked file being imported.
 
     `scalars` have rank 0 in the file and are [1] here. `contents`: integer tensors whose elements are numbers and
-    symbols. `kinds`: the ONNX type of a LIST value. `stale`: sizes the file declares follow from others, since the
-    caller wants sizes of its own; `sizes` are the named ones among these. `undecided`: branches that drop an axis if
-    its size, which is open, is 1; `decided`: it is taken to be 1, which a run makes sure of.
+    symbols. `kinds`: the ONNX type of a LIST value. `shapes`: the sizes of inputs that the caller wants; `sizes` are
+    the named ones among these. `undecided`: branches that drop an axis if its size, which is open, is 1; `decided`: it
+    is taken to be 1, which a run makes sure of.
     """
 
     model: Model
     shapes: Mapping[str, Shape]
     evaluate: Evaluate
-    stale: bool = False
     sizes: Mapping[str, int] = field(default_factory=dict)
     scalars: set[Value] = field(default_factory=set)
     contents: dict[Value, np.ndarray] = field(default_factory=dict)
     kinds: dict[Value, Any] = field(default_factory=dict)
     undecided: list[str] = field(default_factory=list)
     decided: bool = False
+
+    @property
+    def stale(self) -> bool:
+        """Whether sizes that the file declares say nothing, since the caller wants others."""
+        return bool(self.shapes)
 
     def moved(self, old: Value, new: Value) -> Value:
         """What is known of a value, for another that stands for it."""

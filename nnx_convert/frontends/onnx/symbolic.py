@@ -9,13 +9,15 @@ import numpy as np
 from ...types import Shape, Undecided, known, product
 
 Table = dict[str, Callable[..., Any]]
-#: More elements than any list of sizes has.
+#: More elements than any list of sizes, axes, pads or scales has.
 LONGEST = 4096
 #: Bounds of a slice from here on mean the end.
 ENDLESS = 10 ** 9
 TABLE: Table = {}
 #: Operators with several outputs: their functions are told how many, and give a list.
 MANY = ("Split",)
+#: Operators on the sizes of their inputs, which their functions are given in place of the elements.
+OF_SIZES = ("Shape", "Size")
 
 
 def evaluated(op: str, inputs: Sequence[np.ndarray | None], attributes: dict[str, Any], count: int = 1
@@ -72,12 +74,17 @@ def least(xs: Sequence[np.ndarray], most: bool) -> np.ndarray:
     return found
 
 
-@folds()
-def Shape_(shape: np.ndarray, start: int = 0, end: int | None = None) -> np.ndarray:
+def axes_of(at: np.ndarray | None, axes: Sequence[int] | None) -> Sequence[int] | None:
+    """Axes, which are an input or, in old versions, an attribute; None where neither is given."""
+    if at is None:
+        return axes
+    found: list[int] = at.astype(np.int64).reshape(-1).tolist()
+    return found
+
+
+@folds("Shape")
+def part_of_shape(shape: np.ndarray, start: int = 0, end: int | None = None) -> np.ndarray:
     return shape[start:end]
-
-
-TABLE["Shape"] = TABLE.pop("Shape_")
 
 
 @folds()
@@ -106,13 +113,13 @@ def Reshape(x: np.ndarray, shape: np.ndarray, allowzero: int = 0) -> np.ndarray:
 
 @folds()
 def Squeeze(x: np.ndarray, at: np.ndarray | None = None, axes: Sequence[int] | None = None) -> np.ndarray:
-    axes = axes if at is None else at.astype(np.int64).reshape(-1).tolist()
-    return np.squeeze(x, None if axes is None else tuple(axes))
+    chosen = axes_of(at, axes)
+    return np.squeeze(x, None if chosen is None else tuple(chosen))
 
 
 @folds()
 def Unsqueeze(x: np.ndarray, at: np.ndarray | None = None, axes: Sequence[int] = ()) -> np.ndarray:
-    return np.expand_dims(x, tuple(axes if at is None else at.astype(np.int64).reshape(-1).tolist()))
+    return np.expand_dims(x, tuple(axes_of(at, axes) or ()))
 
 
 @folds()
@@ -134,13 +141,13 @@ def Slice(x: np.ndarray, start: Any = None, end: Any = None, axis: Any = None, s
 
 @folds("ReduceProd")
 def reduce_prod(x: np.ndarray, at: Any = None, axes: Any = None, keepdims: int = 1, **_: Any) -> np.ndarray:
-    chosen = axes if at is None else at.astype(np.int64).reshape(-1).tolist()
+    chosen = axes_of(at, axes)
     return np.asarray(np.prod(x, tuple(chosen) if chosen else None, keepdims=bool(keepdims)), object)
 
 
 @folds("ReduceSum")
 def reduce_sum(x: np.ndarray, at: Any = None, axes: Any = None, keepdims: int = 1, **_: Any) -> np.ndarray:
-    chosen = axes if at is None else at.astype(np.int64).reshape(-1).tolist()
+    chosen = axes_of(at, axes)
     return np.asarray(np.sum(x, tuple(chosen) if chosen else None, keepdims=bool(keepdims)), object)
 
 
