@@ -214,19 +214,21 @@ Stretch = list[Task] | Step
 def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]:
     """The units as tasks, neighbours together."""
     found: list[Stretch] = []
+    tasks: list[Task] | None = None
     given = {layout.places[i] for i in planner.program.inputs if i in layout.places}
     images = tuple(p for p in sorted(given, key=lambda p: p.offset) if p.border)
     for n, unit in enumerate(layout.units):
         if isinstance(unit, Step):
             if unit.view is None:
                 found.append(unit)
+                tasks = None
             continue
-        if not found or isinstance(found[-1], Step):
-            found.append([])
-        tasks = found[-1]
-        assert isinstance(tasks, list)
-        if images and not any(isinstance(part, list) and part for part in found):
+        if tasks is None:
+            tasks = []
+            found.append(tasks)
+        if images:
             tasks.append(FillBorders(images, waited=True))
+            images = ()
         tasks += [FillBorders((shop.place(s),), waited=False) for s in _writes(unit) if shop.place(s).border]
         if isinstance(unit, tuple):
             tasks.append(Copy(shop.place(unit[0]), shop.place(unit[1])))

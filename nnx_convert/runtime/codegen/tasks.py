@@ -18,7 +18,7 @@ from ...types import BYTES, Array, Tensor
 from ..bind import Bound, Slot
 from .ir import Module
 from .machine import Machine
-from .places import Border, Place
+from .places import Border, Place, dense_strides
 
 #: Arrays of the weights start at multiples of this many bytes.
 ALIGN = 64
@@ -100,9 +100,8 @@ class Workshop:
             return self.places[slot]
         if slot not in self._kept:
             data = self.constants[slot]
-            offset = self.pack(data)
-            dense = np.ascontiguousarray(data)
-            self._kept[slot] = Place("%weights", offset, dense.shape, dense.strides, dense.itemsize)
+            strides = dense_strides(data.shape, data.itemsize)
+            self._kept[slot] = Place("%weights", self.pack(data), data.shape, strides, data.itemsize)
         return self._kept[slot]
 
     def blob(self, slack: int) -> Array:
