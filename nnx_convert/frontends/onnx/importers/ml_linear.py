@@ -121,9 +121,8 @@ def two(g: Op, score: Value, transform: str, sure: bool) -> Value:
 
 @imports(domain=ML)
 def ArrayFeatureExtractor(g: Op, x: Value, y: Value) -> Value:
-    rows = g.reshape(x, (1, *g.shape(x))) if g.rank(x) == 1 else x
     at = only(g, "Reshape", y, g.const([-1]))
-    return only(g, "Gather", rows, at, axis=-1)
+    return only(g, "Gather", g.reshape(x, (1, *g.shape(x))) if g.rank(x) == 1 else x, at, axis=-1)
 
 
 @imports(domain=ML)

@@ -14,14 +14,13 @@ from ....ops import classical as c
 from ....types import F32, F64, I64
 from ..importer import Op
 from ..registry import ML, imports
-from .ml_linear import above, labelled, labels_of, only, real, rows, transformed, two, way
+from .ml_linear import TRANSFORMS, above, labelled, labels_of, only, real, rows, transformed, two, way
 
 #: Modes in the words of the older versions, and in the order of version 5, where MEMBER is the last.
 WORDS = {"BRANCH_LEQ": "LEQ", "BRANCH_LT": "LT", "BRANCH_GTE": "GTE", "BRANCH_GT": "GT", "BRANCH_EQ": "EQ",
          "BRANCH_NEQ": "NEQ", "LEAF": "LEAF"}
 MEMBER = 6
 AGGREGATES = {"AVERAGE": c.AVERAGE, "SUM": c.SUM, "MIN": c.LEAST, "MAX": c.MOST}
-POSTS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
 @dataclass
@@ -230,8 +229,8 @@ def TreeEnsemble(
     columns = [integers(v, "nodes", count) for v in (nodes_featureids, nodes_truenodeids, nodes_falsenodeids,
                                                      nodes_trueleafs, nodes_falseleafs)]
     feature, yes, no, yes_leaf, no_leaf = columns
-    if not len(modes) == nodes_splits.size == count or leaf_weights.size != leaves or not (
-            0 <= aggregate_function < 4 and 0 <= post_transform < len(POSTS)) or not np.isin(modes, range(7)).all():
+    coded = 0 <= aggregate_function < 4 and 0 <= post_transform < len(TRANSFORMS) and np.isin(modes, range(7)).all()
+    if not len(modes) == nodes_splits.size == count or leaf_weights.size != leaves or not coded:
         raise FormatError(f"has columns of other lengths than its {count} nodes and {leaves} leaves, or unknown codes")
     roots = integers(tree_roots, "tree_roots")
     if roots.size and not (0 <= roots.min() and roots.max() < count):
@@ -248,8 +247,8 @@ def TreeEnsemble(
         integers(leaf_targetids, "leaf_targetids"), leaf_weights.reshape(-1).astype(np.float64))
     trees = members(trees, modes == MEMBER, membership_values)
     wide = rows(g, x) if x.type == F64 else real(g, x)
-    return g.cast(single(g, trees.emitted(g, wide, aggregate_function, n_targets), POSTS[post_transform], n_targets),
-                  x.type)
+    found = trees.emitted(g, wide, aggregate_function, n_targets)
+    return g.cast(single(g, found, TRANSFORMS[post_transform], n_targets), x.type)
 
 
 def members(f: Forest, asks: np.ndarray, values: np.ndarray | None) -> Forest:
