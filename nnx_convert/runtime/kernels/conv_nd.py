@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from ...ops import conv_nd as c
-from ...types import Array, Tensor
+from ...types import Array, Shape, Tensor
 from ..kernel import Run, Site, ints, kernel
 from ..places import corners, weighted
 from ..slides import Slide, computed_in
@@ -20,8 +20,8 @@ def biased(out: Array, sums: Array, b: Array | None) -> None:
     np.copyto(out, sums, casting="unsafe")
 
 
-def convolved(parts: Iterator[Array], w: Array, groups: int) -> Array:
-    """The sum over taps of what each reads [n, c, *out] times the weights [units, c / groups, *kernel]."""
+def convolved(parts: Iterator[Array], w: Array, groups: int, shape: Shape) -> Array:
+    """The sum over taps of what each reads [n, c, *out] times the weights [units, c / groups, *kernel], as a shape."""
     units, depth = w.shape[:2]
     taps = w.reshape(groups, units // groups, depth, -1)
     total: Array | None = None
@@ -29,8 +29,7 @@ def convolved(parts: Iterator[Array], w: Array, groups: int) -> Array:
         flat = part.reshape(len(part), groups, depth, -1)
         made = np.matmul(np.ascontiguousarray(taps[..., i]), flat)
         total = made if total is None else np.add(total, made, out=total)
-    assert total is not None
-    return total.reshape(len(total), units, -1)
+    return np.zeros(shape, w.dtype) if total is None else total.reshape(shape)
 
 
 @kernel(c.CONV_ND)
@@ -41,7 +40,7 @@ def CONV_ND(site: Site, x: Tensor, w: Tensor, b: Tensor | None, pads: Tensor, st
     def run(out: Array, x: Array, w: Array, b: Array | None, *_: Array) -> None:
         padded = slide.padded(x, positions, dtype)
         parts = (slide.under(padded, tap, positions) for tap in slide.taps)
-        biased(out, convolved(parts, w.astype(dtype, copy=False), groups).reshape(out.shape), b)
+        biased(out, convolved(parts, w.astype(dtype, copy=False), groups, out.shape), b)
     return run
 
 
@@ -92,5 +91,5 @@ def DEFORM_CONV(site: Site, x: Tensor, w: Tensor, offset: Tensor, b: Tensor | No
                 part = weighted(real, [corners(a) for a in at], "zeros", True)
                 part = part if shares is None else part * shares[:, :, i]
                 yield part.reshape(n, channels, *positions)
-        biased(out, convolved(read(), w.astype(dtype, copy=False), groups).reshape(out.shape), b)
+        biased(out, convolved(read(), w.astype(dtype, copy=False), groups, out.shape), b)
     return run

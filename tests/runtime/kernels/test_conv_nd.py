@@ -31,6 +31,7 @@ CASES: list[tuple[OpDef, dict[str, Any], Any]] = [
     *((c.CONV_ND, row(kind, PAIR, [0, 0]), [[[21, 32, 43, 54]]]) for kind in (F32, F64, F16, I64, C64)),
     (c.CONV_ND, row(I64, PAIR, [1, 1], 2, b=[100]), [[[110, 132, 154]]]),
     (c.CONV_ND, row(I64, PAIR, [1, 0], 1, 3), [[[30, 41, 52]]]), (c.CONV_ND, row(I64, PAIR, [-1, -1]), [[[32, 43]]]),
+    (c.CONV_ND, row(I64, np.zeros((1, 1, 0)), [0, 0], b=[3]), [[[3] * 6]]),
     (c.TRANSPOSE_CONV_ND, row(I64, PAIR, [0, 0]), [[[1, 12, 23, 34, 45, 50]]]),
     (c.TRANSPOSE_CONV_ND, row(I64, PAIR, [-1, -1]), [[[0, 1, 12, 23, 34, 45, 50, 0]]]),
     (c.TRANSPOSE_CONV_ND, row(I64, PAIR, [1, 2], 2, 3), [[[0, 2, 10, 3, 20, 4, 30, 5, 40]]]),
