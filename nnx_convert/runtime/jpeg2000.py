@@ -101,17 +101,16 @@ class Band:
     width: int
     height: int
     planes: int
-    columns: int = 0
-    pieces: list[Piece] = field(default_factory=list)
-    included: Tree | None = None
-    zeros: Tree | None = None
+    columns: int = field(init=False)
+    pieces: list[Piece] = field(init=False)
+    included: Tree = field(init=False)
+    zeros: Tree = field(init=False)
 
     def __post_init__(self) -> None:
         self.columns, rows = -(-self.width // BLOCK), -(-self.height // BLOCK)
         self.pieces = [Piece(x, y, min(BLOCK, self.width - x), min(BLOCK, self.height - y))
                        for y in range(0, self.height, BLOCK) for x in range(0, self.width, BLOCK)]
-        if self.pieces:
-            self.included, self.zeros = Tree(self.columns, rows), Tree(self.columns, rows)
+        self.included, self.zeros = Tree(self.columns, rows), Tree(self.columns, rows)
 
 
 @dataclass(frozen=True)
@@ -201,7 +200,6 @@ def _packet(data: bytes, at: int, bands: list[Band], layer: int) -> int:
 
 def _told(bits: Bits, band: Band, piece: Piece, x: int, y: int, layer: int) -> Iterator[tuple[Piece, int]]:
     """What a head says of a code block: how many bytes follow, if any."""
-    assert band.included is not None and band.zeros is not None
     if piece.passes:
         if not bits.one():
             return
