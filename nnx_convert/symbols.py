@@ -12,7 +12,6 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-
 V = TypeVar("V")
 
 
@@ -162,8 +161,7 @@ class Polynomial(Unknown):
         return Polynomial, (self.terms,)
 
     def __repr__(self) -> str:
-        if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
-            factor = self.terms[0][0][0]
+        if factor := _alone(self):
             return factor.text[1:-1] if factor.kind == "//" else factor.text
         return "".join(f"{'-' if c < 0 else '+'}{_written(m, abs(c))}" for m, c in self.terms).removeprefix("+")
 
@@ -188,10 +186,8 @@ def symbol(name: str) -> int:
 
 def name_of(size: int) -> str:
     """The name of a size that has one by itself; empty of a number and of what is computed with names."""
-    if not isinstance(size, Polynomial) or len(size.terms) > 1:
-        return ""
-    (factors, c), = size.terms
-    return factors[0].name if c == 1 and len(factors) == 1 else ""
+    factor = _alone(size)
+    return factor.name if factor else ""
 
 
 def same(a: int, b: int) -> bool:
@@ -265,6 +261,14 @@ def at_least(size: int) -> int | None:
         terms = _shifted(terms)
         return None if terms is None else terms.get((), 0)
     return sum(c * prod(f.least or 0 for f in m) for m, c in terms.items())
+
+
+def _alone(size: object) -> Factor | None:
+    """The factor that is all of a size; None where there is more to it."""
+    if not isinstance(size, Polynomial) or len(size.terms) > 1:
+        return None
+    (factors, c), = size.terms
+    return factors[0] if c == 1 and len(factors) == 1 else None
 
 
 def _of(factor: Factor) -> Polynomial:
@@ -354,7 +358,7 @@ def _fraction(top: Terms, n: int) -> Any:
     shared = gcd(n, *(c for m, c in top.items() if m))
     if shared > 1:
         return _floor(_number({m: c // shared for m, c in top.items()}), n // shared)
-    inner = next(iter(m for m in top if m))
+    inner = next(m for m in top if m)
     nested = inner[0] if len(inner) == 1 and top[inner] == 1 and len(top.keys() - {()}) == 1 else None
     if nested is not None and nested.kind == "//" and known(nested.parts[1]):
         a, b = nested.parts
@@ -439,5 +443,4 @@ def _written(monomial: Iterable[Factor], c: int) -> str:
 
 
 def _wrapped(value: int) -> str:
-    plain = not isinstance(value, Polynomial) or len(value.terms) == 1 and value.terms[0][1] == len(value.terms[0][0])
-    return str(value) if plain else f"({value})"
+    return f"({value})" if isinstance(value, Polynomial) and not _alone(value) else str(value)
