@@ -47,10 +47,6 @@ def _tensor(proto: Any, scope: Scope) -> Any:
     return array(proto, scope.session.model.folder)
 
 
-def _sparse(a: Any, scope: Scope) -> Any:
-    return a.sparse_tensor
-
-
 def _several(a: Any, scope: Scope) -> Any:
     raise Unsupported(f"the attribute {a.name!r} is a list of sparse tensors, graphs or types")
 
@@ -67,7 +63,7 @@ KINDS: dict[int, Callable[[Any, Scope], Any]] = {
     8: lambda a, _: tuple(map(text, a.strings)),
     9: lambda a, scope: tuple(_tensor(x, scope) for x in a.tensors),
     10: _several,
-    11: _sparse,
+    11: lambda a, _: a.sparse_tensor,
     12: _several,
     13: lambda a, _: a.tp,
     14: _several,

@@ -47,8 +47,6 @@ _ROWS: dict[int, tuple[Any, ...]] = {
     26: ("INT2", t.I2, 2)}
 #: By TensorProto.DataType.
 KINDS = {code: Kind(*row) for code, row in _ROWS.items()}
-#: Its operand type alone.
-TYPES = {code: kind.type for code, kind in KINDS.items()}
 #: Those that are known and have no counterpart.
 OTHERS = {27: "FLOAT6E2M3", 28: "FLOAT6E3M2"}
 FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")

@@ -18,7 +18,6 @@ from .registry import Handle
 from .tensors import declared
 
 
-
 @dataclass
 class State:
     """A variable between runs: its tensor, the input it comes in by, and what it is by now.
