@@ -131,6 +131,11 @@ class OpDef:
         return self.code in EX_CODES
 
     @property
+    def plain(self) -> OpDef:
+        """NNAPI's own operation where it is the host's twin of one, else itself."""
+        return self.twin_of if self.host and self.twin_of else self
+
+    @property
     def family(self) -> str:
         """The name of the module it is declared in, and of those of its kernel and its code generator."""
         module: str = self.forms[0].fn.__module__

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from ..model import Model
 from ..ops.shape import TRANSPOSE
-from ..schema import OpDef
 from ..types import product
 
 
@@ -25,15 +24,10 @@ class Transposes:
 
 def transposes(models: Sequence[Model]) -> Transposes:
     """Those of a model, the first, and of the models inside it."""
-    found = [(m, o) for m in models for o in m.operations if plain(o.op) is TRANSPOSE]
+    found = [(m, o) for m in models for o in m.operations if o.op.plain is TRANSPOSE]
     main = models[0]
     moved = (m.operands[o.outputs[0]] for m, o in found)
     return Transposes(len(found), sum(m is main and o.inputs[0] in main.inputs for m, o in found),
                       sum(m is main and o.outputs[0] in main.outputs for m, o in found),
                       sum(product(tuple(max(n, 1) for n in v.dims)) * v.type.dtype.itemsize
                           for v in moved))
-
-
-def plain(op: OpDef) -> OpDef:
-    """The operation that it is the host's twin of, or itself."""
-    return op.twin_of if op.host and op.twin_of else op

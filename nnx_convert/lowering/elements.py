@@ -24,7 +24,7 @@ def elementwise(op: OpDef) -> bool:
     That is: it has one output, of the shape its tensors broadcast to, and no argument about axes. Whether that
     is the truth a test finds out by running the kernels on tensors whose axes are turned.
     """
-    op = op.twin_of if op.host and op.twin_of else op
+    op = op.plain
     form = op.forms[0]
     if not op.pure or len(op.returns) != 1 or op.name in MATRICES or ABOUT_AXES.intersection(form.names):
         return False

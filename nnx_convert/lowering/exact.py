@@ -6,7 +6,6 @@ from collections.abc import Callable
 import numpy as np
 
 from ..graph import Evaluate, Build, Value
-from ..schema import OpDef
 from ..target import Target
 from ..types import Array, ChannelQuant, Quant, Rim, Tensor, Type
 from .fold import folding
@@ -15,11 +14,6 @@ from .fold import folding
 Emit = Callable[[Build], Value]
 #: Two roundings of one real number jump no farther from each other than this many integers.
 NEAR = 2
-
-
-def plain(op: OpDef) -> OpDef:
-    """NNAPI's own operation for its twin on the host, where a file wants it on a grid that NNAPI has not."""
-    return op.twin_of if op.host and op.twin_of else op
 
 
 def computed(evaluate: Evaluate, emit: Emit) -> Array | None:

@@ -226,8 +226,7 @@ def image(node: Node, p: Perm, _: Sequence[Perm]) -> Plan | None:
     """Channels last, the filter as it is: its order is the operation's own."""
     if node.args.get("nchw") is not True:
         return None
-    op = node.op.twin_of if node.op.host and node.op.twin_of else node.op
-    pictures = [q.name for q in op.params if q.kind.is_key and any(m.rank == 4 for m in q.limits)]
+    pictures = [q.name for q in node.op.plain.params if q.kind.is_key and any(m.rank == 4 for m in q.limits)]
     ins = {(name, -1): NHWC for name in pictures if isinstance(node.args.get(name), Value)}
     if not ins:
         return None
@@ -334,12 +333,7 @@ def rule_of(op: OpDef, target: Target) -> Rule | None:
     """The rule of an operation, that of its own where it is the host's twin."""
     if not op.host and op.name in LATE_AXIS and target.level < 29:
         return along_the_last
-    return matmul_by_rows if op.name == "MATMUL" and target.level < FL6 else _rule(named(op))
-
-
-def named(op: OpDef) -> str:
-    """Its name, or that of the operation it is the host's twin of."""
-    return op.twin_of.name if op.host and op.twin_of else op.name
+    return matmul_by_rows if op.name == "MATMUL" and target.level < FL6 else _rule(op.plain.name)
 
 
 @cache
@@ -354,7 +348,7 @@ def _rule(name: str) -> Rule | None:
 
 def pulled(node: Node, q: Perm) -> Perm | None:
     """The order to ask the leading tensor for so that the output comes as q; q itself for most."""
-    rank, name = leading(node), named(node.op)
+    rank, name = leading(node), node.op.plain.name
     if name == "TRANSPOSE":
         perm = permutation(node)
         return perm and compose(perm, q)
@@ -372,7 +366,7 @@ def pulled(node: Node, q: Perm) -> Perm | None:
 
 def asks(node: Node) -> bool:
     """Whether what its rule says depends on the orders its output is wanted in."""
-    return _rule(named(node.op)) in (linear, inserted)
+    return _rule(node.op.plain.name) in (linear, inserted)
 
 
 def memory(v: Value, p: Perm) -> Perm:

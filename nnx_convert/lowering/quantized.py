@@ -11,7 +11,7 @@ import numpy as np
 from ..graph import Build, Node, Value
 from ..ops import convert, elementwise as e, ex, gather, host
 from ..types import BYTES, Array, F32, I32, Q8, Q8S, Quant, Tensor
-from .exact import bytes_like, codes, computed, plain
+from .exact import bytes_like, codes, computed
 from .legalize import LEGALIZE
 from .rewrite import Refusal, Result, Rewriter
 
@@ -74,7 +74,7 @@ def on_floats(g: Build, node: Node) -> Value:
     out = node.outputs[0]
     real: dict[str, Any] = {n: g(convert.DEQUANTIZE, v, to=F32) if isinstance(v, Value) and v.type in BYTES else v
                             for n, v in node.args.items()}
-    y = real["x"] if node.op is host.REQUANTIZE else g(plain(node.op), **real)
+    y = real["x"] if node.op is host.REQUANTIZE else g(node.op.plain, **real)
     return g(convert.QUANTIZE, y, to=out.type, out=out.tensor)
 
 

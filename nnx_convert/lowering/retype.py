@@ -15,7 +15,6 @@ from ..ops.host import REQUANTIZE, host_twin
 from ..signature import Args
 from ..target import Target
 from ..types import F32, I32, Q8, Q8S, Quant, Tensor
-from .exact import plain
 from .host import because
 from .rewrite import Event, Pass
 from .signed import PRODUCTS, REWRITES, WHY, by_channels, neutral, same_products
@@ -65,7 +64,7 @@ class _Shift:
             self.cast(old)
         elif neutral(old):
             self.build.nodes.append(self.moved(old))
-        elif plain(old.op).name in PRODUCTS:
+        elif old.op.plain.name in PRODUCTS:
             self.product(old)
         elif not self.rewritten(old):
             self.stay(old)
@@ -74,7 +73,7 @@ class _Shift:
         """The same operation on unsigned bytes."""
         new = old.mapped(self.now)
         args = {n: Q8 if a is Q8S else a for n, a in new.args.items()}
-        args |= RAW[plain(old.op).name](args) if plain(old.op).name in RAW else {}
+        args |= RAW[old.op.plain.name](args) if old.op.plain.name in RAW else {}
         return replace(new, args=args, outputs=tuple(map(self.now, old.outputs)))
 
     def product(self, old: Node) -> None:
@@ -91,21 +90,21 @@ class _Shift:
             self.stay(old)
             return
         self.build.nodes.append(self.moved(equal))
-        self.say("unsigned", old, f"{WHY[plain(old.op).name]}, so each channel has a scale of its own")
+        self.say("unsigned", old, f"{WHY[old.op.plain.name]}, so each channel has a scale of its own")
 
     def rewritten(self, old: Node) -> bool:
         """Whether a rewrite of the operation that the target takes has been put in its place."""
-        if plain(old.op).name not in REWRITES:
+        if old.op.plain.name not in REWRITES:
             return False
         x, out = self.now(old.args["x"]), old.outputs[0]     # may move x over, which stays whatever comes of it
         since, want = len(self.build.nodes), self.now(out)
-        made = REWRITES[plain(old.op).name](self.build, old, x, want.tensor)
+        made = REWRITES[old.op.plain.name](self.build, old, x, want.tensor)
         fresh = self.build.nodes[since:]
         if made is None or any(self.target.fault(n.op, n.verdict) for n in fresh):
             del self.build.nodes[since:], self.values[out]
             return False
         self.values[out] = self.build.rename(since, {made: (out.name, want.tensor)})[made]
-        self.say("unsigned", old, f"on floats, since {WHY[plain(old.op).name]}")
+        self.say("unsigned", old, f"on floats, since {WHY[old.op.plain.name]}")
         return True
 
     def stay(self, old: Node) -> None:

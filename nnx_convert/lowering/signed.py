@@ -18,7 +18,7 @@ from ..graph import Evaluate, Build, Node, Value
 from ..ops import conv, elementwise as e, image
 from ..ops.convert import CAST, QUANTIZE
 from ..types import Array, F32, I32, Q8, Q8S, QPC, ChannelQuant, Quant, Tensor, known
-from .exact import computed, grid, near, plain, same_steps
+from .exact import computed, grid, near, same_steps
 
 #: These count from the zero point, or move bytes, or compare them.
 NAMES = """
@@ -42,7 +42,7 @@ BITS = 8
 
 def neutral(node: Node) -> bool:
     """Whether the operation is the same on unsigned bytes."""
-    name = plain(node.op).name
+    name = node.op.plain.name
     if name in ON_ONE_GRID:
         return len({v.tensor.quant for v in (*node.inputs, *node.outputs) if v.type == Q8S}) == 1
     return name in NEUTRAL or name in PRODUCTS and node.args["w"].type == QPC
@@ -75,7 +75,7 @@ def _of_nothing(g: Build, node: Node, sums: Array) -> Value:
 
 def by_channels(node: Node) -> Node | None:
     """A convolution with one scale as one with equal scales, whose products are those of int8; None where w varies."""
-    w, b, axis = node.args["w"], node.args["b"], PRODUCTS[plain(node.op).name]
+    w, b, axis = node.args["w"], node.args["b"], PRODUCTS[node.op.plain.name]
     if not w.constant or not b.constant or grid(w.tensor).zero:
         return None
     quant = ChannelQuant((grid(w.tensor).scale,) * w.shape[axis], axis)
@@ -94,7 +94,7 @@ def on_raw_floats(g: Build, node: Node, x: Value, out: Tensor) -> Value:
     """
     raw = g(e.ADD, g(CAST, x, to=F32), g.const([-128.0], F32), act=0)
     args: dict[str, Any] = node.args | {"x": raw} | ({"act": 0} if "act" in node.args else {})
-    whole = g(QUANTIZE, g(plain(node.op), **args), to=Q8, out=Tensor(Q8, None, Quant(1.0, 128)))
+    whole = g(QUANTIZE, g(node.op.plain, **args), to=Q8, out=Tensor(Q8, None, Quant(1.0, 128)))
     y = g(CAST, g(CAST, whole, to=F32), to=Q8, out=out)
     act = ACTS.get(node.args.get("act", 0))
     return g(act, y, out=out) if act else y

@@ -12,7 +12,7 @@ from ..ops import conv, image, reduce as r, shape
 from ..ops.host import host_twin
 from ..types import BYTES, Array, I32, Q8, Quant, Tensor, known
 from .axes import as_written
-from .exact import computed, grid, near, per_channel, plain, same_steps
+from .exact import computed, grid, near, per_channel, same_steps
 from .legalize import LEGALIZE
 from .rewrite import Refusal, Result, Rewriter
 
@@ -35,7 +35,7 @@ def sum_of_bytes(g: Rewriter, node: Node) -> Result:
     if prod(images.shape[1:3]) * points.size > MOST:
         return Refusal("more is summed than can be proven exact")
     trial = samples(images, points)
-    want = computed(g.evaluate, lambda b: b(host_twin(plain(node.op)), trial, axes=(1, 2), keep=1, out=out_like(node)))
+    want = computed(g.evaluate, lambda b: b(host_twin(node.op.plain), trial, axes=(1, 2), keep=1, out=out_like(node)))
     if want is None:
         return Refusal("there is no kernel to compare with")
     for way in ways(node, images, points, want.ravel()):
@@ -76,7 +76,7 @@ def steps(node: Node, height: int, width: int) -> Array:
     x, out, n = node.args["x"], node.outputs[0], height * width
     (sx, zx), (so, zo) = ((q.scale, q.zero) for q in map(grid, (x.tensor, out.tensor)))
     low, high = np.iinfo(out.type.dtype).min, np.iinfo(out.type.dtype).max
-    per = so / sx * (n if plain(node.op) is r.MEAN else 1)
+    per = so / sx * (n if node.op.plain is r.MEAN else 1)
     middle = (np.arange(low + 1, high + 1) - 0.5 - zo) * per + n * (zx - np.iinfo(x.type.dtype).min)
     return near(middle, 0, 255 * n)
 
@@ -91,7 +91,7 @@ def samples(images: Value, points: Array) -> Value:
 
 def ways(node: Node, images: Value, points: Array, want: Array) -> Iterator[partial[Value]]:
     """Ways to compute from images what gives `want` for sums; they are called with a build and images."""
-    out, n, mean = out_like(node), prod(images.shape[1:3]), plain(node.op) is r.MEAN
+    out, n, mean = out_like(node), prod(images.shape[1:3]), node.op.plain is r.MEAN
     if mean and images.tensor.quant == out.quant:
         yield partial(average_pool, out=out)
     many = n if mean else 1
