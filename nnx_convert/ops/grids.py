@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ..kinds import Bool, Float, Int, Ints, Ints1, Positive, T, T3, To, broadcast, rank, takes, window
+from ..kinds import Bool, Float, Int, Ints, Ints1, Positive, T, T3, To, broadcast, rank, takes
 from ..schema import Rule, composite, host
 from ..signature import Kind
 from ..types import F32, I32, Q8, Q8S, Shape, Tensor, Type, known
+from .conv_nd import slid
 from .host import ALL, AnyT, ToAny
 
 #: Truth of the shapes of a scale or a zero point: one element, one for each index of an axis, one for each block.
@@ -76,10 +77,8 @@ def MATMUL_INTEGER(x: T, y: Codes, zx: Codes | None, zy: Codes | None) -> Ints:
 def CONV_INTEGER(x: T, w: Codes, zx: Codes | None, zw: Codes | None, pads: Ints1, strides: Ints1, dilations: Ints1,
                  groups: Positive) -> Ints:
     """The sum of (x - zx) * (w - zw) over each window in 32 bits; x [n, c, ...], w [out, c / groups, ...]."""
-    ends = pads.ints()
-    sizes = zip(x.shape[2:], w.shape[2:], strides.ints(), dilations.ints(), ends, ends[w.rank - 2:], strict=False)
-    found = (window(n, k, s, d, (head, tail)) for n, k, s, d, head, tail in sizes)
-    return Tensor(I32, (x.shape[0], w.shape[0], *found))
+    return Tensor(I32, (x.shape[0], w.shape[0], *slid(
+        x.shape[2:], w.shape[2:], pads.ints(), strides.ints(), dilations.ints())))
 
 
 @host(60512, {F32: 27}, Rule("w and r are [directions, inputs or units, 4 * units]", lambda x, w, r:
