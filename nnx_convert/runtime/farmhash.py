@@ -5,7 +5,6 @@ import numpy as np
 
 from ..types import Array
 
-
 U64 = np.uint64
 K0, K1, K2 = U64(0xC3A5C85C97CB3127), U64(0xB492B66FBE98F273), U64(0x9AE16A3B2F90404F)
 SEED = 81

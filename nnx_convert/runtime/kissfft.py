@@ -12,7 +12,6 @@ import numpy as np
 
 from ..types import Array
 
-
 I64 = np.int64
 
 

@@ -17,7 +17,6 @@ from ..types import Array
 from .cuts import CHUNK, cuts, repeats
 from .fixedpoint import scale32
 
-
 #: Largest |x| * 2^max(s, 0) that float64 scales exactly.
 EXACT = (1 << 22) - 1
 TILT = 1 + 2.0**-32

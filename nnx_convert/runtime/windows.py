@@ -9,7 +9,6 @@ import numpy as np
 
 from ..types import Array
 
-
 #: Elements worked on at a time, so that what one pass writes the next still finds in the cache.
 CHUNK = 1 << 16
 
