@@ -12,7 +12,7 @@ from ..importer import Op
 from ..registry import TRAINING, imports
 from .elementwise import add, div, mul, number, sub, times
 
-#: What the gradient of a node's result y is for each of its inputs, by the name of the operation.
+#: What the gradient of a node's result y is for each of its inputs, or its first, by the name of the operation.
 Rule = Callable[..., Sequence[Value]]
 RULES: dict[str, Rule] = {
     "ADD": lambda g, d, y, a, b: (d, d),
@@ -26,7 +26,7 @@ RULES: dict[str, Rule] = {
     "SQUARE": lambda g, d, y, a: (mul(g, d, times(g, a, 2)),),
     "TANH": lambda g, d, y, a: (mul(g, d, sub(g, number(g, y, 1), mul(g, y, y))),),
     "LOGISTIC": lambda g, d, y, a: (mul(g, d, mul(g, y, sub(g, number(g, y, 1), y))),),
-    "RESHAPE": lambda g, d, y, a: (g.reshape(d, g.shape(a)),)}
+    "RESHAPE": lambda g, d, y, a, *sizes: (g.reshape(d, g.shape(a)),)}
 
 
 @imports(domain=TRAINING)
@@ -57,8 +57,7 @@ def passed(g: Op, node: Node, found: dict[Value, Value], moving: set[Value]) -> 
     if node.op.name not in RULES:
         g.unsupported(f"differentiates {node.at.op or node.op.name}", "differentiate while training, not in the file")
     (y,) = node.outputs
-    inputs = node.inputs[:1] if node.op.name == "RESHAPE" else node.inputs
-    for x, d in zip(inputs, RULES[node.op.name](g, found[y], y, *inputs), strict=True):
+    for x, d in zip(node.inputs, RULES[node.op.name](g, found[y], y, *node.inputs), strict=False):
         if x in moving:
             own = onto(g, d, x)
             found[x] = add(g, found[x], own) if x in found else own
