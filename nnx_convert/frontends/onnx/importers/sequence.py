@@ -8,7 +8,7 @@ import numpy as np
 from ....errors import FormatError
 from ....graph import Value
 from ....ops import sequence as s
-from ....types import LIST, UNKNOWN, Shape, Tensor, known
+from ....types import B8, LIST, UNKNOWN, Shape, Tensor, known
 from ..constants import element_of, type_of
 from ..importer import Op
 from ..lists import described, inner, optional_type, sequence_type, tensor_type, type_of_value, what
@@ -17,8 +17,8 @@ from ..scope import Region
 
 #: More parts than these are not taken apart while importing.
 MOST = 256
-#: ONNX's numbers of element types.
-FLOAT, BOOL = 1, 9
+#: ONNX's number of float32.
+FLOAT = 1
 
 Sequence = Value | Items
 
@@ -181,7 +181,7 @@ def SplitToSequence(g: Op, x: Value, split: Value | None = None, *, axis: int = 
         made = g(s.SPLIT_TO_LIST, x, split, at, each, keep)
         return listed(g, made, sequence_type(tensor_type(element_of(x.type))))
     found = [x] if len(sizes) == 1 else g.call(
-        "Split", x, *splitting(g, sizes), outputs=len(sizes), axis=at, **named(g, sizes))
+        "Split", x, g.const(np.array(sizes, np.int64)), outputs=len(sizes), axis=at, version=13)
     shape = g.shape(x)[:at] + g.shape(x)[at + 1:]
     values = tuple(found if keep else (g.reshape(v, shape) for v in found))
     return Items(values, sequence_type(tensor_type(element_of(x.type))))
@@ -203,16 +203,6 @@ def parts(g: Op, split: Value | None, size: int) -> list[int] | None:
     if sum(found) != size or min(found, default=0) < 0:
         raise FormatError(f"{found} are no parts of {size}")
     return found if 0 < len(found) <= MOST else None
-
-
-def splitting(g: Op, sizes: list[int]) -> list[Value]:
-    """The sizes as Split takes them from version 13 on."""
-    return [g.const(np.array(sizes, np.int64))] if g.scope.versions.get("", 1) >= 13 else []
-
-
-def named(g: Op, sizes: list[int]) -> dict[str, Any]:
-    """The sizes as Split takes them before version 13."""
-    return {} if splitting(g, sizes) else {"split": tuple(sizes)}
 
 
 @imports()
@@ -247,7 +237,7 @@ def OptionalHasElement(g: Op, x: Sequence | None = None) -> Value:
         return g.const(np.array(x is not None))
     if isinstance(x, Items):
         return g.const(np.array(bool(x.values)))
-    return g.scalar(g.call("Cast", g.scalar(g(s.LIST_SIZE, x)), to=BOOL)[0])
+    return g.cast(g.scalar(g(s.LIST_SIZE, x)), B8)
 
 
 @imports()
