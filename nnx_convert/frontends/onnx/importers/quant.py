@@ -88,7 +88,7 @@ def QLinearMatMul(g: Op, a: Value, a_scale: Value, a_zero: Value, b: Value, b_sc
     return found
 
 
-def convolution(g: Op, auto_pad: str, dilations: tuple[int, ...], group: int, kernel_shape: tuple[int, ...],
+def convolution(auto_pad: str, dilations: tuple[int, ...], group: int, kernel_shape: tuple[int, ...],
                 pads: tuple[int, ...], strides: tuple[int, ...]) -> dict[str, Any]:
     """The attributes of a Conv, those that are left out not among them."""
     given = {"dilations": dilations, "kernel_shape": kernel_shape, "pads": pads, "strides": strides}
@@ -104,7 +104,7 @@ def QLinearConv(g: Op, x: Value, x_scale: Value, x_zero: Value, w: Value, w_scal
     filters = g.call("DequantizeLinear", w, w_scale, w_zero, axis=0)[0]
     if b is not None:
         b = g.call("DequantizeLinear", b, products(g, x_scale, w_scale), axis=0)[0]
-    y = g.call("Conv", image, filters, b, **convolution(g, auto_pad, dilations, group, kernel_shape, pads, strides))[0]
+    y = g.call("Conv", image, filters, b, **convolution(auto_pad, dilations, group, kernel_shape, pads, strides))[0]
     found: Value = g.call("QuantizeLinear", y, y_scale, y_zero)[0]
     return found
 
@@ -212,7 +212,7 @@ def ConvInteger(g: Op, x: Value, w: Value, x_zero: Value | None = None, w_zero: 
         raise FormatError("takes images of bytes")
     parts = pieces(g, w, w_zero, 1, tuple(range(1, axes + 2)), reach(g, x, x_zero))
     if parts and (group == 1 or len(parts) == 1):
-        image, named = centred(g, x, x_zero, 0), convolution(g, auto_pad, dilations, group, kernel_shape, pads, strides)
+        image, named = centred(g, x, x_zero, 0), convolution(auto_pad, dilations, group, kernel_shape, pads, strides)
         return total(g, [g.cast(g.call("Conv", cut(g, image, 1, at), centred(g, part, w_zero, 0), **named)[0], I32)
                          for at, part in parts])
     one = (1,) * axes
@@ -233,5 +233,3 @@ def padded(g: Op, auto_pad: str, sizes: tuple[int, ...], reach: tuple[int, ...],
              for n, k, s, d in zip(sizes, reach, strides, dilations, strict=True)]
     small, large = ([max(t, 0) // 2 for t in spans], [-(-max(t, 0) // 2) for t in spans])
     return (*small, *large) if auto_pad == "SAME_UPPER" else (*large, *small)
-
-

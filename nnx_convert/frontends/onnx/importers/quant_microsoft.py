@@ -91,10 +91,9 @@ def QLinearSoftmax(g: Op, x: Value, x_scale: Value, x_zero: Value | None, scale:
 @imports(domain=MICROSOFT)
 def QLinearReduceMean(g: Op, x: Value, x_scale: Value, x_zero: Value | None, scale: Value, zero: Value | None = None,
                       *, axes: tuple[int, ...], keepdims: int) -> Value:
-    y = real(g, x, x_scale, x_zero)
-    listed: tuple[Any, ...] = (g.const(np.array(axes, np.int64)),) if g.scope.versions.get("", 18) >= 18 else ()
-    named: dict[str, Any] = {} if listed else {"axes": axes}
-    return codes(g, g.call("ReduceMean", y, *listed, keepdims=keepdims, **named)[0], scale, zero, x)
+    along = g.const(np.array(axes, np.int64))
+    y = g.call("ReduceMean", real(g, x, x_scale, x_zero), along, keepdims=keepdims, version=18)[0]
+    return codes(g, y, scale, zero, x)
 
 
 @imports(domain=MICROSOFT)
@@ -152,7 +151,7 @@ def QLinearConv(g: Op, x: Value, x_scale: Value, x_zero: Value, w: Value, w_scal
                 dilations: tuple[int, ...] = (), group: int = 1, kernel_shape: tuple[int, ...] = (),
                 pads: tuple[int, ...] = (), strides: tuple[int, ...] = ()) -> Value:
     """The image may have its channels last, the filters never have."""
-    named = convolution(g, auto_pad, dilations, group, kernel_shape, pads, strides)
+    named = convolution(auto_pad, dilations, group, kernel_shape, pads, strides)
     image = channels(g, x, last=False) if channels_last else x
     found: Value = g.call("QLinearConv", image, x_scale, x_zero, w, w_scale, w_zero, scale, zero, b, **named)[0]
     return channels(g, found, last=True) if channels_last else found
