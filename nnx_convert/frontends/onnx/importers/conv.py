@@ -86,8 +86,7 @@ def deep(g: Op, x: Value, w: Value, b: Value, s: Sliding) -> Value:
     joined = g(shape.CONCATENATION, xs=tuple(parts), axis=1) if depth > 1 else parts[0]
     images = g.reshape(g(shape.TRANSPOSE, joined, [0, 2, 1, 3]), (n * layers, depth * c, *sizes))
     rows = g(shape.TRANSPOSE, g.reshape(w, (units, c, depth, prod(kernel))), [0, 2, 1, 3])
-    across = Sliding(s.kernel[1:], s.strides[1:], s.dilations[1:], s.heads[1:], s.tails[1:])
-    made = plane(g, images, g.reshape(rows, (units, depth * c, *kernel)), b, across, 1)
+    made = plane(g, images, g.reshape(rows, (units, depth * c, *kernel)), b, s.part(slice(1, 3)), 1)
     back = g(shape.TRANSPOSE, g.reshape(made, (n, layers, units, prod(out))), [0, 2, 1, 3])
     return g.reshape(back, (n, units, layers, *out))
 
@@ -208,5 +207,3 @@ def columns(g: Op, x: Value, sizes: Shape, s: Sliding) -> Value:
     image = g.reshape(x, (count * channels, cells, *positions))
     y = scattered(g, image, one_hot, bias(g, x, None, 1), s.ended(tails))
     return g.reshape(y, (count, channels, *sizes))
-
-

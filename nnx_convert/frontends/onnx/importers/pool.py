@@ -14,6 +14,7 @@ from ....schema import OpDef
 from ....types import F16, F32, Q8, Q8S, Shape, known
 from ..importer import Op
 from ..registry import imports
+from .norm import full
 from .sliding import Sliding, as_before, as_plane, sized, sliding
 
 FLOATS = (F32, F16)
@@ -52,7 +53,7 @@ def stepwise(g: Op, op: OpDef, x: Value, s: Sliding) -> Value | None:
     """
     if len(s.kernel) != 3 or not all(map(known, x.shape[1:])):
         return None
-    (n, c, layers, *sizes), across = x.shape, part(s, slice(1, 3))
+    (n, c, layers, *sizes), across = x.shape, s.part(slice(1, 3))
     along = Sliding((s.kernel[0], 1), (s.strides[0], 1), (s.dilations[0], 1), (s.heads[0], 0), (s.tails[0], 0))
     if not native(x, across, *FLOATS) or not native(x, along, *FLOATS):
         return None
@@ -101,11 +102,6 @@ def farthest(g: Op, x: Value, s: Sliding) -> Value | None:
         for cell in cells[1:]:
             x = g(e.MAXIMUM, x, cell)
     return x
-
-
-def part(s: Sliding, axes: slice) -> Sliding:
-    """The window along some axes."""
-    return Sliding(s.kernel[axes], s.strides[axes], s.dilations[axes], s.heads[axes], s.tails[axes])
 
 
 def padded(g: Op, x: Value, s: Sliding) -> Value:
@@ -186,12 +182,7 @@ def LpPool(g: Op, x: Value, *, kernel_shape: tuple[int, ...], auto_pad: str = "N
     cells = prod(whole.kernel)
     found = padded(g, x if p == 2 else g(e.ABS, x), whole)
     made = pooled(g, image.L2_POOL_2D if p == 2 else image.AVERAGE_POOL_2D, found, bare(whole))
-    return times(g, made, sqrt(cells) if p == 2 else cells)
-
-
-def times(g: Op, x: Value, factor: float) -> Value:
-    """x times a number."""
-    return g(e.MUL, x, g.const(np.full((1,) * len(x.shape), factor, x.type.dtype), x.type), act=0)
+    return g(e.MUL, made, full(g, made, sqrt(cells) if p == 2 else cells), act=0)
 
 
 def spatial(g: Op, x: Value) -> list[int]:
@@ -213,13 +204,11 @@ def GlobalMaxPool(g: Op, x: Value) -> Value:
 
 @imports(arithmetic=True)
 def GlobalLpPool(g: Op, x: Value, *, p: float = 2.0) -> Value:
-    def full(value: float) -> Value:
-        return g.const(np.full((1,) * len(x.shape), value, x.type.dtype), x.type)
     if p == 2:
         return g(e.SQRT, g(r.REDUCE_SUM, g(e.MUL, x, x, act=0), spatial(g, x), keep=True))
-    powers = g(e.ABS, x) if p == 1 else g(e.POW, g(e.ABS, x), full(p))
+    powers = g(e.ABS, x) if p == 1 else g(e.POW, g(e.ABS, x), full(g, x, p))
     total = g(r.REDUCE_SUM, powers, spatial(g, x), keep=True)
-    return total if p == 1 else g(e.POW, total, full(1 / p))
+    return total if p == 1 else g(e.POW, total, full(g, total, 1 / p))
 
 
 @imports(arithmetic=True)

@@ -73,6 +73,11 @@ class Sliding:
         return tuple(window(n, k, s, d, (a, b)) for n, k, s, d, a, b in zip(
             sizes, self.kernel, self.strides, self.dilations, self.heads, self.tails, strict=True))
 
+    def part(self, axes: slice) -> Sliding:
+        """The same along some axes."""
+        return replace(self, kernel=self.kernel[axes], strides=self.strides[axes], dilations=self.dilations[axes],
+                       heads=self.heads[axes], tails=self.tails[axes])
+
     def ended(self, tails: Shape) -> Sliding:
         """The same with other amounts after the axes."""
         return replace(self, tails=tails)
