@@ -164,7 +164,7 @@ def zeros(g: Op, s: Sequence, last: bool) -> Value:
     return g(conv.FULLY_CONNECTED, flat, w, b, act=0, out=Tensor(kind, (s.x.shape[1], s.units)))
 
 
-def stacked(g: Op, s: Sequence, ways: list[Values]) -> Values:
+def stacked(g: Op, ways: list[Values]) -> Values:
     """The outputs of directions, all with an axis for these."""
     outs = [[g.reshape(v, (*v.shape[:-2], 1, *v.shape[-2:])) for v in column] for column in zip(*ways, strict=True)]
     return tuple(column[0] if len(column) == 1 else g(shape.CONCATENATION, xs=tuple(column), axis=len(
@@ -219,11 +219,11 @@ def lstm(g: Op, s: Sequence, c: Value | None, p: Value | None) -> Values | None:
         fw, bw, *ends = g.add(
             rnn.BIDIRECTIONAL_SEQUENCE_LSTM, s.x, *cells, *held, None, rnn.Aux(*[None] * 4), rnn.Aux(*[None] * 4),
             merge=False, fw_norm=none, bw_norm=none, outs=(None,) * 6, **named)
-        return stacked(g, s, [(fw, *ends[:2]), (bw, *ends[2:])])
+        return stacked(g, [(fw, *ends[:2]), (bw, *ends[2:])])
     back = s.direction == "reverse"
     out, *last = g.add(rnn.UNIDIRECTIONAL_SEQUENCE_LSTM, reversed_(g, s.x) if back else s.x, *cells, *held, norm=none,
                        outs=(None,) * 3, **named)
-    return stacked(g, s, [(reversed_(g, out) if back else out, *last)])
+    return stacked(g, [(reversed_(g, out) if back else out, *last)])
 
 
 def both(g: Op, s: Sequence, c: Value | None, d: int) -> tuple[Value, Value]:
@@ -260,7 +260,7 @@ def GRU(g: Op, x: Value, w: Value, r: Value, b: Value | None = None, lengths: Va
         hidden_size: int = 0, layout: int = 0, linear_before_reset: int = 0) -> Any:
     s = sequence(g, 2, x, w, r, b, lengths, h, activations, activation_alpha, activation_beta, clip, direction, layout)
     if s.h is None and not known(x.shape[1 - layout]) and known(s.units) and s.plain and s.x.type in (F32, F16):
-        s = replace(s, h=stacked(g, s, [(state(g, s, None, d),) for d in range(s.count)])[0])
+        s = replace(s, h=stacked(g, [(state(g, s, None, d),) for d in range(s.count)])[0])
     found = g.add(rnn_nd.GRU_SEQUENCE, **s.named, alpha=g.const(np.array(s.alpha, np.float32)),
                   beta=g.const(np.array(s.beta, np.float32)), linear=bool(linear_before_reset))
     return results(g, found, layout)
@@ -290,7 +290,7 @@ def RNN(g: Op, x: Value, w: Value, r: Value, b: Value | None = None, lengths: Va
         found = g.add(rnn_nd.RNN_SEQUENCE, **s.named, alpha=g.const(np.array(s.alpha, np.float32)),
                       beta=g.const(np.array(s.beta, np.float32)))
         return results(g, found, layout)
-    return results(g, stacked(g, s, [way for way in ways if way is not None]), layout)
+    return results(g, stacked(g, [way for way in ways if way is not None]), layout)
 
 
 def network(g: Op, s: Sequence, d: int) -> Values | None:
