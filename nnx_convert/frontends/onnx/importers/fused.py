@@ -8,13 +8,13 @@ import numpy as np
 
 from ....graph import Value
 from ....ops import elementwise as e, functions as f, host_math, reduce as r
-from ....ops.gather import GATHER
 from ....ops.norm import SOFTMAX
 from ....ops.shape import SPLIT, TRANSPOSE
 from ....types import F32, I32, known
 from ..importer import Op
 from ..registry import MICROSOFT, imports
 from .activation import HardSigmoid, LeakyRelu, Swish
+from .attention import rows
 from .elementwise import add, clipped, flattened, mul, number, same, sub, times
 from .matmul import gemm, product
 from .norm import deviations, inverse
@@ -248,11 +248,6 @@ def EmbedLayerNormalization(g: Op, ids: Value, segments: Value | None, words: Va
     if g.wanted(1):
         count = g.const(np.zeros(g.shape(ids)[:1], np.int32)) if mask is None else counted(g, mask)
     return by_deviation(g, total, gamma, beta, epsilon)[0], count, total
-
-
-def rows(g: Op, table: Value, at: Value) -> Value:
-    """The rows of a table at indices of any shape."""
-    return g(GATHER, table, axis=0, indices=g.index(at))
 
 
 def placed(g: Op, positions: Value, ids: Value, at: Value | None) -> Value:
