@@ -95,5 +95,3 @@ def BitCast(g: Op, x: Value, *, to: int) -> Value:
         return x
     return g.elementwise(host_math.BITCAST, x, to=found, out=Tensor(
         found, x.tensor.dims, PLAIN if found in GRIDDED else None))
-
-

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-
 from ....errors import FormatError
 from ....graph import Value
 from ....ops import functions as f, host, reduce as r

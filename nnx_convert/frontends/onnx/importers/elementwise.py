@@ -283,4 +283,3 @@ def softmax(name: str, op: OpDef) -> None:
 
 softmax("Softmax", norm.SOFTMAX)
 softmax("LogSoftmax", norm.LOG_SOFTMAX)
-

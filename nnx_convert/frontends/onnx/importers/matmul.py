@@ -87,4 +87,3 @@ def bias_of(g: Op, c: Value, units: int) -> Value | None:
 def Det(g: Op, x: Value) -> Value:
     found = g(f.DETERMINANT, x)
     return found if g.rank(x) > 2 else g.scalar(found)
-
