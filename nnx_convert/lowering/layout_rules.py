@@ -346,22 +346,27 @@ def _rule(name: str) -> Rule | None:
     return pointwise if elementwise(op) else image if "nchw" in op.forms[0].names else None
 
 
+#: By rule, the order to ask the leading tensor for; where there is none, it is that of the output.
+PULLS: dict[Rule, Callable[[Node, Perm], Perm | None]] = {
+    transposed: lambda node, q: (perm := permutation(node)) and compose(perm, q),
+    reshaped: lambda node, q: carried(node.outputs[0].shape, node.args["x"].shape, q),
+    measured: lambda node, q: None,
+    linear: lambda node, q: rows_first(leading(node) - node.args["flat"], leading(node), q),
+    inserted: lambda node, q: dropped(q, [axis_of(node, leading(node) + 1)]),
+}
+
+
+def rows_first(lead: int, rank: int, q: Perm) -> Perm:
+    """The rows as an order has them, then what is summed over."""
+    return (*(a for a in q if a < lead), *range(lead, rank))
+
+
 def pulled(node: Node, q: Perm) -> Perm | None:
     """The order to ask the leading tensor for so that the output comes as q; q itself for most."""
-    rank, name = leading(node), node.op.plain.name
-    if name == "TRANSPOSE":
-        perm = permutation(node)
-        return perm and compose(perm, q)
-    if name == "RESHAPE":
-        return carried(node.outputs[0].shape, node.args["x"].shape, q)
-    if name == "SHAPE":
-        return None
-    if name == "LINEAR":
-        lead = rank - node.args["flat"]
-        return (*(a for a in q if a < lead), *range(lead, rank))
-    if _rule(name) is inserted:
-        return dropped(q, [axis_of(node, rank + 1)])
-    return q if len(q) == rank else None
+    rule = _rule(node.op.plain.name)
+    if rule in PULLS:
+        return PULLS[rule](node, q)
+    return q if len(q) == leading(node) else None
 
 
 def asks(node: Node) -> bool:
