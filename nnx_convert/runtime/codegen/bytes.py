@@ -23,7 +23,7 @@ from .places import Border, Place
 from .requantise import Range, Scaling, Steps, block, blocks, kept, narrowed, planned, scaled
 from .sums import Addition, addition_of, joins
 from .tasks import Family, Group, Task, Workshop, kind, native
-from .tiles import FIT, UNROLLED, Tile, best, cut
+from .tiles import FIT, UNROLLED, Spot, Tile, best, cut
 
 #: Pixels up to which what follows the products is written out for each.
 LOOPED = 2
@@ -203,49 +203,19 @@ class Bytes:
 
     def _build(self, m: Module, name: str) -> None:
         f = Function(m, name, SHARED)
-        n, rows, width, channels = self.out.shape
-        panels = -(-channels // (m.machine.lanes * self.tile.vectors))
-        tiles = n * rows * self.tile.parts
-        by_pixels = n * rows * width >= channels
-        first, last = f.share(tiles * panels)
-
-        def body(i: str, _: list[str]) -> None:
-            inner = panels if by_pixels else tiles
-            high, low = f.div(i, inner), f.rem(i, inner)
-            self._tile(f, *((high, low) if by_pixels else (low, high)), panels)
-        f.loop(first, last, 1, [], body)
+        self.tile.walk(f, self.out.shape, lambda spot: self._tile(f, spot))
         f.finish()
 
-    def _tile(self, f: Function, tile: str, panel: str, panels: int) -> None:
+    def _tile(self, f: Function, spot: Spot) -> None:
         """One tile of one panel of channels."""
-        t, rows, wide = self.tile, self.out.shape[1], f.machine.lanes * self.tile.vectors
-        line, part = f.div(tile, t.parts), f.rem(tile, t.parts)
-        image, y = f.div(line, rows), f.rem(line, rows)
-        x = t.first(f, part)
-
-        def pixel(p: Place, strides: tuple[int, int], channels: int) -> str:
-            at = f.add(f.mul(y, p.strides[1] * strides[0]), f.mul(x, p.strides[2] * strides[1]))
-            at = f.add(f.mul(image, p.strides[0]), at)
-            return f.at(p.base, f.add(p.offset, f.add(at, f.mul(panel, channels))))
-        b = f.at("%weights", f.add(self.weights, f.mul(panel, wide * self.panel)))
-        given = [pixel(self.x, self.strides, 0), b, pixel(self.out, (1, 1), wide),
-                 f.at("%weights", f.add(self.blocks, f.mul(panel, wide * block(self.formula)))),
-                 *(pixel(e, (1, 1), wide) for e in self.extras)]
-        self._calls(f, "(" + ", ".join(f"ptr {p}" for p in given) + ")", part, panel, panels)
-
-    def _calls(self, f: Function, given: str, part: str, panel: str, panels: int) -> None:
-        """The micro-kernel for the part's size and the panel's."""
-        t, lanes, channels = self.tile, f.machine.lanes, self.out.shape[3]
-        rest, tail = -(-channels // lanes) - (panels - 1) * t.vectors, channels % lanes
-
-        def sized(vectors: int, tail: int) -> None:
-            t.sized(f, part, lambda pixels: f.do(
-                f"call void @{self.micro(pixels, vectors, tail).emit(f.module)}{given}"))
-        if panels == 1 or rest == t.vectors and not tail:
-            sized(rest, tail)
-        else:
-            f.when(f.let(f"icmp eq i64 {panel}, {panels - 1}"), lambda: sized(rest, tail),
-                   lambda: sized(t.vectors, 0))
+        wide = f.machine.lanes * self.tile.vectors
+        b = f.at("%weights", f.add(self.weights, f.mul(spot.panel, wide * self.panel)))
+        pointers = (spot.at(f, self.x, self.strides, 0), b, spot.at(f, self.out, (1, 1), wide),
+                    f.at("%weights", f.add(self.blocks, f.mul(spot.panel, wide * block(self.formula)))),
+                    *(spot.at(f, e, (1, 1), wide) for e in self.extras))
+        given = ", ".join(f"ptr {p}" for p in pointers)
+        self.tile.fitted(f, self.out.shape[3], spot, lambda *size: f.do(
+            f"call void @{self.micro(*size).emit(f.module)}({given})"))
 
 
 def packed(w: Array, runs: tuple[tuple[int, int], ...], together: int, vectors: int, lanes: int) -> Array:

@@ -20,7 +20,7 @@ from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .places import Border, Place
 from .tasks import Family, Group, Task, Workshop, native, slots_of
-from .tiles import UNROLLED, Tile, best
+from .tiles import UNROLLED, Spot, Tile, best
 
 ITEM = 4
 
@@ -189,49 +189,20 @@ class Dense:
 
     def _build(self, m: Module, name: str) -> None:
         f = Function(m, name, SHARED)
-        n, rows, width, channels = self.out.shape
-        lanes, t = m.machine.lanes, self.tile
-        panels = -(-channels // (lanes * t.vectors))
-        tiles = n * rows * t.parts
-        by_pixels = n * rows * width >= channels
-        first, last = f.share(tiles * panels)
-
-        def body(i: str, _: list[str]) -> None:
-            inner = panels if by_pixels else tiles
-            high, low = f.div(i, inner), f.rem(i, inner)
-            pixel, panel = (high, low) if by_pixels else (low, high)
-            self._tile(f, pixel, panel, panels)
-        f.loop(first, last, 1, [], body)
+        self.tile.walk(f, self.out.shape, lambda spot: self._tile(f, spot))
         f.finish()
 
-    def _tile(self, f: Function, tile: str, panel: str, panels: int) -> None:
+    def _tile(self, f: Function, spot: Spot) -> None:
         """One tile of one panel of channels."""
-        _, rows, _, channels = self.out.shape
-        t, size = self.tile, f.machine.lanes * ITEM * self.tile.vectors
-        line, part = f.div(tile, t.parts), f.rem(tile, t.parts)
-        image, y = f.div(line, rows), f.rem(line, rows)
-        x = t.first(f, part)
-        a = f.at(self.x.base, f.add(self.x.offset, f.add(f.mul(image, self.x.strides[0]), f.add(
-            f.mul(y, self.x.strides[1] * self.strides[0]), f.mul(x, self.x.strides[2] * self.strides[1])))))
-
-        def pixel(p: Place) -> str:
-            at = f.add(f.mul(image, p.strides[0]), f.add(f.mul(y, p.strides[1]), f.mul(x, p.strides[2])))
-            return f.at(p.base, f.add(p.offset, f.add(at, f.mul(panel, size if p.strides[3] else 0))))
-        c = pixel(self.out)
-        b = f.at("%weights", f.add(self.weights, f.mul(panel, size * self.depth)))
-        bias = f.at("%weights", f.add(self.bias, f.mul(panel, size)))
-        given = "(" + ", ".join(f"ptr {p}" for p in (a, b, c, bias, *map(pixel, self.extras))) + ")"
-        rest = -(-channels // f.machine.lanes) - (panels - 1) * t.vectors
-        tail = channels % f.machine.lanes
-
-        def calls(vectors: int, tail: int) -> None:
-            t.sized(f, part, lambda pixels: f.do(
-                f"call void @{self.micro(pixels, vectors, tail).emit(f.module)}{given}"))
-        if panels == 1 or rest == t.vectors and not tail:
-            calls(rest, tail)
-        else:
-            f.when(f.let(f"icmp eq i64 {panel}, {panels - 1}"), lambda: calls(rest, tail),
-                   lambda: calls(t.vectors, 0))
+        size, panel = f.machine.lanes * ITEM * self.tile.vectors, spot.panel
+        pointers = (spot.at(f, self.x, self.strides, 0),
+                    f.at("%weights", f.add(self.weights, f.mul(panel, size * self.depth))),
+                    spot.at(f, self.out, (1, 1), size),
+                    f.at("%weights", f.add(self.bias, f.mul(panel, size))),
+                    *(spot.at(f, e, (1, 1), size if e.strides[3] else 0) for e in self.extras))
+        given = ", ".join(f"ptr {p}" for p in pointers)
+        self.tile.fitted(f, self.out.shape[3], spot, lambda *of: f.do(
+            f"call void @{self.micro(*of).emit(f.module)}({given})"))
 
 
 def packed(w: Array, vectors: int, lanes: int) -> tuple[Array, Array]:

@@ -36,7 +36,7 @@ class Grouped:
     def _build(self, m: Module, name: str) -> None:
         f = Function(m, name, SHARED)
         n, rows, _, channels = self.one.out.shape
-        panels = -(-channels // (m.machine.lanes * self.one.tile.vectors))
+        panels = self.one.tile.panels(channels, m.machine.lanes)
         tiles = n * rows * self.one.tile.parts
         first, last = f.share(self.groups * panels * tiles)
 

@@ -47,7 +47,7 @@ class Product:
 
     def _build(self, m: Module, name: str) -> None:
         f = Function(m, name, SHARED)
-        panels = -(-self.out.shape[-1] // (m.machine.lanes * self.tile.vectors))
+        panels = self.tile.panels(self.out.shape[-1], m.machine.lanes)
         each = panels * self.pieces
         first, last = f.share(math.prod(self.out.shape[:-2]) * each)
 
@@ -154,7 +154,7 @@ def _make(w: Workshop, group: Group) -> Task:
     lead, tile = out.shape[:-2], _tile(group.head, w.machine)
     x, y = (_operand(w.place(b.slots[n]), lead, bool(b.args[f"adj_{n}"])) for n in ("x", "y"))
     chain, slots = chained(group.tail, b.outputs[0])
-    panels = math.prod(lead) * -(-out.shape[-1] // (lanes * tile.vectors))
+    panels = math.prod(lead) * tile.panels(out.shape[-1], lanes)
     return Product(x, y, out, w.place(SCRATCH), w.pack(np.zeros(tile.vectors * lanes, np.float32)), tile,
                    max(1, min(tile.parts, -(-PARTS // panels))), chain,
                    tuple(as_image(w.place(s), out.shape) for s in slots))

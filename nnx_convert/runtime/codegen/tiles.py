@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ...types import Shape
 from .ir import Function
+from .places import Place
 
 #: Pixels that fit beside so many vectors of channels, where there are 32 registers, and where there are 16.
 FIT = {32: {1: 24, 2: 14, 3: 9, 4: 6}, 16: {1: 10, 2: 6, 3: 4}}
@@ -17,6 +19,23 @@ FIT = {32: {1: 24, 2: 14, 3: 9, 4: 6}, 16: {1: 10, 2: 6, 3: 4}}
 UNROLLED = {32: 26, 16: 6}
 #: Bytes of the first and the second cache that a panel of weights may take.
 NEAR, FAR = 32_000, 640_000
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a tile lies, in code: its image, row and first pixel, which part of the row it is, and its panel."""
+
+    image: str
+    y: str
+    x: str
+    part: str
+    panel: str
+
+    def at(self, f: Function, p: Place, strides: tuple[int, int], panel: int) -> str:
+        """The first pixel's address in an image read in such strides, of which a panel is so many bytes."""
+        row, cell = f.mul(self.y, p.strides[1] * strides[0]), f.mul(self.x, p.strides[2] * strides[1])
+        at = f.add(f.mul(self.image, p.strides[0]), f.add(row, cell))
+        return f.at(p.base, f.add(p.offset, f.add(at, f.mul(self.panel, panel))))
 
 
 @dataclass(frozen=True)
@@ -46,6 +65,40 @@ class Tile:
             call(sizes[0])
         else:
             f.when(f.let(f"icmp slt i64 {part}, {self.longer}"), lambda: call(sizes[0]), lambda: call(sizes[1]))
+
+    def panels(self, channels: int, lanes: int) -> int:
+        """How many panels channels are cut into."""
+        return -(-channels // (lanes * self.vectors))
+
+    def walk(self, f: Function, shape: Shape, body: Callable[[Spot], None]) -> None:
+        """`body` for this thread's tiles of images. The larger of pixels and channels is the outer loop: what belongs
+        to it is read once."""
+        n, rows, width, channels = shape
+        panels, tiles = self.panels(channels, f.machine.lanes), n * rows * self.parts
+        by_pixels = n * rows * width >= channels
+        inner = panels if by_pixels else tiles
+        first, last = f.share(tiles * panels)
+
+        def step(i: str, _: list[str]) -> None:
+            high, low = f.div(i, inner), f.rem(i, inner)
+            tile, panel = (high, low) if by_pixels else (low, high)
+            line, part = f.div(tile, self.parts), f.rem(tile, self.parts)
+            image, y = f.div(line, rows), f.rem(line, rows)
+            body(Spot(image, y, self.first(f, part), part, panel))
+        f.loop(first, last, 1, [], step)
+
+    def fitted(self, f: Function, channels: int, spot: Spot, call: Callable[[int, int, int], None]) -> None:
+        """`call(pixels, vectors, tail)` with a tile's size there; `tail` lanes of the last vector count (0: all)."""
+        lanes, last = f.machine.lanes, self.panels(channels, f.machine.lanes) - 1
+        rest, tail = -(-channels // lanes) - last * self.vectors, channels % lanes
+
+        def sized(vectors: int, tail: int) -> None:
+            self.sized(f, spot.part, lambda pixels: call(pixels, vectors, tail))
+        if last == 0 or rest == self.vectors and not tail:
+            sized(rest, tail)
+        else:
+            f.when(f.let(f"icmp eq i64 {spot.panel}, {last}"), lambda: sized(rest, tail),
+                   lambda: sized(self.vectors, 0))
 
 
 def cut(width: int, most: int, vectors: int) -> Tile:
