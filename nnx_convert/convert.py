@@ -124,8 +124,10 @@ def path_of(source: Source) -> str | None:
 
 def folder_of(source: Source, folder: str | Path | None = None) -> Path | None:
     """Where a model's external data may be: in the folder given, else beside its file."""
-    path = path_of(source) if folder is None else None
-    return Path(folder) if folder is not None else Path(path).parent if path is not None else None
+    if folder is not None:
+        return Path(folder)
+    path = path_of(source)
+    return None if path is None else Path(path).parent
 
 
 def kind(data: Data) -> str:
