@@ -15,12 +15,13 @@ from .tensors import KINDS, grid, kind_of
 
 #: Operand types whose elements are integers only beside a grid.
 GRIDDED = (t.Q8, t.Q8S, t.Q16A)
-_ELEMENTS = {kind.type: element for element, kind in KINDS.items()}
+#: ONNX's number of an operand type.
+ELEMENTS = {kind.type: element for element, kind in KINDS.items()}
 
 
 def element_of(kind: Type) -> int:
     """ONNX's number of an element type."""
-    return _ELEMENTS[kind]
+    return ELEMENTS[kind]
 
 
 def type_of(element: int) -> Type:

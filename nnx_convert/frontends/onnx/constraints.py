@@ -16,13 +16,12 @@ from typing import Any
 from ...errors import FormatError
 from ...graph import Value
 from ...types import LIST
+from .constants import ELEMENTS
 from .registry import Given
-from .tensors import KINDS
 
 TABLE = Path(__file__).with_name("constraints.txt")
 #: Operators that ONNX Runtime's optimiser writes into files of any version.
 EARLY = {("", "LayerNormalization")}
-_ELEMENTS = {kind.type: code for code, kind in KINDS.items()} | {LIST: 0}
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def agree(domain: str, name: str, version: int, given: Sequence[Given]) -> None:
         if v is None or i >= len(inputs) and not inputs[-1].repeats:
             continue
         wants, kind = inputs[min(i, len(inputs) - 1)], v.type.name if isinstance(v, Value) else LIST.name
-        element = _ELEMENTS[v.type] if isinstance(v, Value) and v.type in _ELEMENTS else 0
+        element = ELEMENTS.get(v.type, 0) if isinstance(v, Value) else 0
         if not wants.mask >> element & 1:
             raise FormatError(f"does not take {kind} as input {i}")
         first, said = found.setdefault(wants.shared or f"{i}", (i, kind))
