@@ -118,7 +118,8 @@ WRITTEN: list[tuple[int, int, str]] = [
     (smaller(N, 5), smaller(5, N), "min(5, n)"), (larger(N + 5, 3), N + 5, "n+5"),
     (window(N, 3, 2, 1, (1, 1)), (N + 1) // 2, "(n+1)//2"), (N // M * 2, 2 * (N // M), "2*(n//m)"),
     (symbol("a b") + 0, symbol("a b"), "'a b'"), (product((N, 3, M)), 3 * M * N, "3*m*n"),
-    ((N + 1) * (M + 2) // (M + 2), N + 1, "n+1"), (N * 2.0, 2 * N, "2*n"), (np.int64(3) * N, 3 * N, "3*n")]
+    ((N + 1) * (M + 2) // (M + 2), N + 1, "n+1"), (N * 2.0, 2 * N, "2*n"), (np.int64(3) * N, 3 * N, "3*n"),
+    (2 * N * M // 3, 4 * M * N // 6, "(2*m*n)//3"), (3 // (2 * N * M), 3 // (M * 2 * N), "3//(2*m*n)")]
 
 
 @pytest.mark.parametrize(("a", "b", "text"), WRITTEN, ids=[w[2] for w in WRITTEN])
