@@ -1,7 +1,7 @@
 """A kernel sliding over all axes behind the channels, tap by tap; x is [n, channels, *sizes]."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,12 @@ def computed_in(x: Tensor) -> np.dtype[Any]:
     if kind.kind in "iub":
         return np.dtype(np.int64)
     return np.dtype(np.float32) if kind.itemsize == 2 else kind
+
+
+def picked(x: Array, where: Sequence[Array]) -> Array:
+    """The elements of x [n, c, *sizes] at places along each of its sizes: [n, c, *places]."""
+    at: Any = (slice(None), slice(None), *np.ix_(*where))
+    return np.asarray(x[at])
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,7 @@ class Slide:
     def read(self, x: Array, tap: Shape, out: Shape) -> tuple[Array, Array]:
         """What a tap reads [n, c, *out], and where that is there."""
         where, there = self.cells(tap, out, x.shape[2:])
-        at: Any = (slice(None), slice(None), *np.ix_(*where))
-        return x[at], there
+        return picked(x, where), there
 
     def padded(self, x: Array, out: Shape, dtype: np.dtype[Any]) -> Array:
         """x with zeros around it, as far as windows reach."""

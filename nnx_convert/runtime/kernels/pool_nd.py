@@ -10,7 +10,7 @@ from ...ops import pool_nd as p
 from ...types import Array, Shape, Tensor
 from ..fixedpoint import away
 from ..kernel import Run, Site, ints, kernel
-from ..slides import Slide, computed_in
+from ..slides import Slide, computed_in, picked
 
 
 def slide(kernel: Tensor, pads: Tensor, strides: Tensor, dilations: Tensor) -> Slide:
@@ -30,8 +30,8 @@ def MAX_POOL_ND(site: Site, x: Tensor, kernel: Tensor, pads: Tensor, strides: Te
         out.fill(0)
         place, found = np.full(out.shape, -1, np.int64), np.zeros(out_sizes, bool)
         for tap in window.taps:
-            part, there = window.read(x, tap, out_sizes)
-            where, _there = window.cells(tap, out_sizes, sizes)
+            where, there = window.cells(tap, out_sizes, sizes)
+            part = picked(x, where)
             better = there & (~found | (part > out))
             flat = reduce(np.add.outer, [w * s for w, s in zip(where, steps.tolist(), strict=True)])
             np.copyto(out, part, where=better)
