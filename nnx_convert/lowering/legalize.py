@@ -158,19 +158,14 @@ def reshape_ints(g: Rewriter, node: Node) -> Result:
         return None
     if len(x.shape) == 1 and all(map(known, (*x.shape, *out.shape))):
         return g.legal(picked(g, x, g.build.const(g.build.ramp(x.shape[0]).array.reshape(out.shape), I32)))
-    own, core = ([n for n in v.shape if not is_one(n)] for v in (x, out))
+    own, core = ([n for n in v.shape if not same(n, 1)] for v in (x, out))
     if len(own) != len(core) or not all(map(same, own, core)):
         return Refusal("INT32 takes RESHAPE from level 6, and this is not one row")
-    if ones := [i for i, n in enumerate(x.shape) if is_one(n)]:
+    if ones := [i for i, n in enumerate(x.shape) if same(n, 1)]:
         x = g(ex.REDUCE_MAX_EX, x, ones[:len(ones) - (not core)])
-    for i in (i for i, n in enumerate(out.shape) if is_one(n) and len(x.shape) < len(out.shape)):
+    for i in (i for i, n in enumerate(out.shape) if same(n, 1) and len(x.shape) < len(out.shape)):
         x = g(shape.EXPAND_DIMS, x, axis=i)
     return g.legal(x)
-
-
-def is_one(size: int) -> bool:
-    """Whether a size is known to be 1."""
-    return known(size) and size == 1
 
 
 def picked(g: Rewriter, x: Value, indices: Value) -> Value:
