@@ -45,7 +45,7 @@ def within(inner: Interval, outer: Interval) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
-def plain(op: OpDef) -> OpDef:
+def original(op: OpDef) -> OpDef:
     """The operation that a twin is another version of."""
     while op.twin_of is not None:
         op = op.twin_of
@@ -72,7 +72,7 @@ def result(node: Node, found: Mapping[Value, Interval]) -> Interval:
         arg = node.args[name]
         items = arg if isinstance(arg, tuple) else (arg,)
         return hull(found[v] if isinstance(v, Value) else (int(v), int(v)) for v in items if v is not None)
-    rule = INTERVALS.get(plain(node.op).name)
+    rule = INTERVALS.get(original(node.op).name)
     try:
         return all_of(I64) if rule is None else rule(node, of)
     except (KeyError, ValueError, TypeError, Undecided):         # an argument that is no integer, an open rank

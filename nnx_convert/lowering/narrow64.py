@@ -19,7 +19,7 @@ from ..schema import OpError
 from ..signature import Param
 from ..target import Target
 from ..types import I32, I64, LIST, Port, Rim, Tensor
-from .intervals import INTERVALS, Interval, all_of, intervals, plain, within
+from .intervals import INTERVALS, Interval, all_of, intervals, original, within
 from .rewrite import Event
 
 #: What looks at integers and gives none of their type: with those of operations in INTERVALS, all that is narrowed.
@@ -95,7 +95,7 @@ def narrows(node: Node, ranges: dict[Value, Interval]) -> bool:
 
 def either_way(node: Node) -> bool:
     """Whether an operation is the same on both types, as long as their numbers fit."""
-    name = plain(node.op).name
+    name = original(node.op).name
     return name in LOOKS or name in INTERVALS and name not in MADE
 
 
@@ -154,7 +154,7 @@ class _Narrowed:
         if not any(v.type == I64 for v in (*old.inputs, *old.outputs)):
             self.build.nodes.append(old.mapped(self.now))
             return
-        if self.free and plain(old.op).name in CALLS:
+        if self.free and original(old.op).name in CALLS:
             self.take(old)
         elif not narrows(old, self.ranges):
             self.stay(old)
