@@ -255,6 +255,12 @@ def blocks(start: Array, scaling: Scaling, lanes: int) -> Array:
     return np.concatenate(found, 1).reshape(-1)
 
 
+def alike(start: int, scaling: Scaling, lanes: int) -> Array:
+    """The block of a vector whose lanes have one start value, and the parameters of the only channel."""
+    parameters = tuple(np.repeat(p, lanes) for p in scaling.parameters)
+    return blocks(np.full(lanes, start), Scaling(scaling.formula, parameters), lanes)
+
+
 def scaled(f: Function, formula: str, lanes: int, x: str, block_: str, offset: int = 0) -> str:
     """Sums of a vector of channels, scaled and rounded: steps of the output's grid, without its zero point.
 
@@ -311,8 +317,13 @@ def _by_double(f: Function, lanes: int, x: str, factor: str) -> str:
     """A product in FLOAT64, rounded to the nearest, halves away from zero."""
     kind, real = vector(lanes, "i32"), vector(lanes, "double")
     product = f.let(f"fmul {real} {f.let(f'sitofp {kind} {x} to {real}')}, {factor}")
-    whole = f.let(f"fptosi {real} {product} to {kind}")
-    rest = f.let(f"fsub {real} {product}, {f.let(f'sitofp {kind} {whole} to {real}')}")
+    return rounded_away(f, real, kind, product)
+
+
+def rounded_away(f: Function, real: str, kind: str, x: str) -> str:
+    """Reals as integers of a type, halves away from zero."""
+    whole = f.let(f"fptosi {real} {x} to {kind}")
+    rest = f.let(f"fsub {real} {x}, {f.let(f'sitofp {kind} {whole} to {real}')}")
     more = f.let(f"fptosi {real} {f.let(f'fadd {real} {rest}, {rest}')} to {kind}")
     return f.let(f"add {kind} {whole}, {more}")
 

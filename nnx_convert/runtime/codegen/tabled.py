@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .mathematics import flags
 from .places import Place
-from .requantise import Range, Steps, blocks, narrowed, planned, scaled
+from .requantise import Range, Steps, alike, narrowed, planned, rounded_away, scaled
 from .sums import Sums, taken as taken_pair
 from .tasks import Family, Group, Task, Workshop, native
 
@@ -94,16 +94,14 @@ def _takes_product(b: Bound, machine: Machine) -> bool:
 
 
 def _make_product(w: Workshop, group: Group) -> Task:
-    b, lanes = group.head, w.machine.lanes
+    b = group.head
     x, y, out = b.args["x"], b.args["y"], b.outs[0]
     m, s = ratio(grid(x)[0], grid(y)[0], over=grid(out)[0])
     steps = Steps(np.array([m]), np.array([s]), np.ldexp(np.array([float(m)]), s - 31), np.array([-1 << 16]),
                   np.array([1 << 16]))
     range_ = Range.of(out, b.args["act"])
     found = planned(steps, range_, w.machine)
-    wide = replace(found, parameters=tuple(np.repeat(p, lanes) for p in found.parameters))
-    offset = w.pack(blocks(np.zeros(lanes, np.int64), wide, lanes))
-    product = Product(Range.of(x), Range.of(y), range_, found.formula, offset)
+    product = Product(Range.of(x), Range.of(y), range_, found.formula, w.pack(alike(0, found, w.machine.lanes)))
     return Sums(w.place(b.slots["x"]), w.place(b.slots["y"]), w.place(b.outputs[0]), product)
 
 
@@ -155,10 +153,7 @@ class Conversion:
         end = -FAR if self.range.zero >= 0 else FAR
         t = f.let(f"select {flags(real)} {inside}, {real} {t}, {real} {number(real, end)}")
         t = f.clamp(real, t, -FAR, FAR)
-        v = f.let(f"fptosi {real} {t} to {whole}")
-        rest = f.let(f"fsub {real} {t}, {f.let(f'sitofp {whole} {v} to {real}')}")
-        more = f.let(f"fptosi {real} {f.let(f'fadd {real} {rest}, {rest}')} to {whole}")
-        return narrowed(f, lanes, f.let(f"add {whole} {v}, {more}"), self.range)
+        return narrowed(f, lanes, rounded_away(f, real, whole, t), self.range)
 
 
 def _takes_quantize(b: Bound, _: Machine) -> bool:

@@ -17,7 +17,7 @@ from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .mathematics import select
 from .places import Place
-from .requantise import NOTHING, Range, Steps, blocks, narrowed, planned, scaled
+from .requantise import NOTHING, Range, Steps, alike, narrowed, planned, scaled
 from .tasks import Family, Group, Task, Workshop, kind, native
 
 #: Cells of a window up to which a quotient in FLOAT32, truncated, is that of the integers: 255 times that is exact.
@@ -77,7 +77,7 @@ class BytePool(Pool):
     def _within(self, f: Function, width: int, x: str) -> str:
         """Bytes within the bounds of the activation."""
         wide = vector(width, "i16")
-        if (self.range.low, self.range.high) in ((-128, 127), (0, 255)):
+        if self.range.whole:
             return x
         x = bounded(f, wide, widened(f, width, x, self.range.signed, "i16"), self.range.low, self.range.high)
         return f.let(f"trunc {wide} {x} to {vector(width, 'i8')}")
@@ -168,13 +168,12 @@ def _takes_mean(b: Bound, _: Machine) -> bool:
 
 
 def _make_mean(w: Workshop, group: Group) -> Task:
-    b, lanes, sizes = group.head, w.machine.lanes, _sizes(group.head)
+    b, sizes = group.head, _sizes(group.head)
     if sizes is None:
         raise TypeError(b.op.name)
     x, out = b.args["x"], Range.of(b.outs[0])
     found = planned(mean_steps(b, sizes[1]), out, w.machine)
-    wide = replace(found, parameters=tuple(np.repeat(p, lanes) for p in found.parameters))
-    offset = w.pack(blocks(np.full(lanes, -grid(x)[1] * sizes[1]), wide, lanes))
+    offset = w.pack(alike(-grid(x)[1] * sizes[1], found, w.machine.lanes))
     return ByteMean(w.place(b.slots["x"]), w.place(b.outputs[0]), sizes, offset, found.formula, out,
                     x.type.dtype.kind == "i")
 
