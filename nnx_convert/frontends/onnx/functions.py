@@ -109,10 +109,3 @@ def schema_of(name: str, version: int, domain: str) -> Any:
         return defs.get_schema(name, version, domain)
     except defs.SchemaError:
         return None
-
-
-@cache
-def newest(domain: str) -> int:
-    """The newest version of a domain there is."""
-    from onnx import defs
-    return defs.onnx_opset_version() if not domain else 1

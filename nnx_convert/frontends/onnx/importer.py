@@ -21,7 +21,7 @@ from ...types import Shape, Tensor, Type, Undecided, known
 from ..sensible import sensible
 from . import functions, symbolic
 from .attributes import attributes_of
-from .checks import domain_of
+from .checks import NEWEST, domain_of
 from .constraints import agree
 from .constants import dense, typed
 from .folding import folded
@@ -83,7 +83,7 @@ class Op:
     def call(self, name: str, *inputs: Given, domain: str = "", outputs: int = 1, version: int = 0,
              **attributes: Any) -> list[Any]:
         """What another operator gives, in the version that this file means or another; a list of its outputs."""
-        version = version or self.scope.versions.get(domain, 0) or functions.newest(domain)
+        version = version or self.scope.versions.get(domain) or NEWEST.get(domain, 1)
         other = replace(self, domain=domain, name=name, outputs=tuple(f"{name}.{i}" for i in range(outputs)),
                         opset=version)
         return applied(other, list(inputs), attributes)
