@@ -15,6 +15,8 @@ from ..importer import Op
 from ..registry import imports
 from ..tensors import PLAIN
 from .axes import ranked
+from .conv import filters
+from .sliding import sliding
 
 #: Whole numbers below it are exact in float32, and so are their sums.
 EXACT = 1 << 24
@@ -101,10 +103,10 @@ def QLinearConv(g: Op, x: Value, x_scale: Value, x_zero: Value, w: Value, w_scal
                 dilations: tuple[int, ...] = (), group: int = 1, kernel_shape: tuple[int, ...] = (),
                 pads: tuple[int, ...] = (), strides: tuple[int, ...] = ()) -> Value:
     image = g.call("DequantizeLinear", x, x_scale, x_zero)[0]
-    filters = g.call("DequantizeLinear", w, w_scale, w_zero, axis=0)[0]
+    weights = g.call("DequantizeLinear", w, w_scale, w_zero, axis=0)[0]
     if b is not None:
         b = g.call("DequantizeLinear", b, products(g, x_scale, w_scale), axis=0)[0]
-    y = g.call("Conv", image, filters, b, **convolution(auto_pad, dilations, group, kernel_shape, pads, strides))[0]
+    y = g.call("Conv", image, weights, b, **convolution(auto_pad, dilations, group, kernel_shape, pads, strides))[0]
     found: Value = g.call("QuantizeLinear", y, y_scale, y_zero)[0]
     return found
 
@@ -215,21 +217,11 @@ def ConvInteger(g: Op, x: Value, w: Value, x_zero: Value | None = None, w_zero: 
         image, named = centred(g, x, x_zero, 0), convolution(auto_pad, dilations, group, kernel_shape, pads, strides)
         return total(g, [g.cast(g.call("Conv", cut(g, image, 1, at), centred(g, part, w_zero, 0), **named)[0], I32)
                          for at, part in parts])
-    one = (1,) * axes
-    ends = padded(g, auto_pad, x.shape[2:], w.shape[2:], strides or one, dilations or one, pads or 2 * (0, ) * axes)
+    one, none = (1,) * axes, (0,) * 2 * axes
+    ends = none if auto_pad == "VALID" else pads or none
+    if auto_pad not in ("NOTSET", "", "VALID"):
+        s = sliding(g, x, filters(g, x, w, kernel_shape), strides, dilations, None, auto_pad)
+        if s.scheme:
+            g.unsupported(f"has the padding {auto_pad} over open sizes", "give the input sizes")
+        ends = s.pads
     return g(grids.CONV_INTEGER, x, w, x_zero, w_zero, ends, strides or one, dilations or one, groups=group)
-
-
-def padded(g: Op, auto_pad: str, sizes: tuple[int, ...], reach: tuple[int, ...], strides: tuple[int, ...],
-           dilations: tuple[int, ...], pads: tuple[int, ...]) -> tuple[int, ...]:
-    """The pads in numbers, heads first."""
-    if auto_pad in ("NOTSET", ""):
-        return pads
-    if auto_pad == "VALID":
-        return (0,) * 2 * len(sizes)
-    if not all(map(known, sizes)):
-        g.unsupported(f"has the padding {auto_pad} over open sizes", "give the input sizes")
-    spans = [(-(-n // s) - 1) * s + (k - 1) * d + 1 - n
-             for n, k, s, d in zip(sizes, reach, strides, dilations, strict=True)]
-    small, large = ([max(t, 0) // 2 for t in spans], [-(-max(t, 0) // 2) for t in spans])
-    return (*small, *large) if auto_pad == "SAME_UPPER" else (*large, *small)
