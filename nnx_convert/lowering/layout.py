@@ -26,7 +26,7 @@ from .sinks import SINKS, TIDY
 
 
 #: EXPAND_DIMS comes with it.
-LEVEL_OF_NEW_AXES = 29
+LEVEL_OF_NEW_AXES = min(shape.EXPAND_DIMS.types.values())
 
 
 def layout(graph: Graph, target: Target, trace: list[Event]) -> Graph:
