@@ -117,6 +117,10 @@ def floats(b: Bound) -> bool:
     return all(t.type == F32 and t.size > 0 for t in (*tensors, *b.outs))
 
 
+#: The fold of each pool's windows; sums become means.
+POOLS = {"MAX_POOL_2D": "MAX", "AVERAGE_POOL_2D": "SUM"}
+
+
 def _takes_pool(b: Bound, _: Machine) -> bool:
     return floats(b) and not b.args.get("nchw")
 
@@ -125,8 +129,7 @@ def _make_pool(w: Workshop, group: Group) -> Task:
     b = group.head
     top, left, _, _ = pads(b.args)
     return Pool(w.place(b.slots["x"]), w.place(b.outputs[0]), (b.args["kh"], b.args["kw"]),
-                (b.args["sh"], b.args["sw"]), (top, left), "MAX" if kind(b.op) == "MAX_POOL_2D" else "SUM",
-                b.args["act"])
+                (b.args["sh"], b.args["sw"]), (top, left), POOLS[kind(b.op)], b.args["act"])
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from ...types import BYTES
 from ..bind import Bound
 from ..fixedpoint import grid, multiplier
 from .dense import pads
-from .folds import Pool, block
+from .folds import POOLS, Pool, block
 from .integers import bounded, widened
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
@@ -93,8 +93,8 @@ def _make_pool(w: Workshop, group: Group) -> Task:
     b = group.head
     top, left, _, _ = pads(b.args)
     return BytePool(w.place(b.slots["x"]), w.place(b.outputs[0]), (b.args["kh"], b.args["kw"]),
-                    (b.args["sh"], b.args["sw"]), (top, left), "MAX" if kind(b.op) == "MAX_POOL_2D" else "SUM",
-                    0, Range.of(b.outs[0], b.args["act"]))
+                    (b.args["sh"], b.args["sw"]), (top, left), POOLS[kind(b.op)], 0,
+                    Range.of(b.outs[0], b.args["act"]))
 
 
 @dataclass(frozen=True)
