@@ -305,10 +305,6 @@ def _make(w: Workshop, group: Group) -> Task:
 
 
 # Products.
-def _takes_product(b: Bound, machine: Machine) -> bool:
-    return taken(b, machine, "w", "b")
-
-
 def rows_of(p: Place, depth: int) -> Place:
     """A dense array as one image whose pixels are its rows of `depth` elements."""
     count, cell = p.size // depth, depth * p.item
@@ -324,4 +320,4 @@ def _make_product(w: Workshop, group: Group) -> Task:
 
 
 native(Family(_takes, _make, border_of, strided=True, fuses=followed), conv.CONV_2D)
-native(Family(_takes_product, _make_product, fuses=followed), conv.FULLY_CONNECTED)
+native(Family(_takes, _make_product, fuses=followed), conv.FULLY_CONNECTED)
