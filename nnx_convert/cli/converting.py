@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +21,8 @@ from ..types import Shape
 from .screen import Progress, show, show_json
 
 FORMATS = {"tflite": "TFLite", "onnx": "ONNX", "nnx": "NNX"}
+#: The options of a target's fields that are not called as these.
+NAMED = {"level": "--target", "ex": "--no-ex", "experimental": "--no-experimental"}
 
 
 def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_experimental: bool,
@@ -35,10 +37,8 @@ def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_ex
         form = kind(data)
         if form == "nnx":
             nothing_to_obey(name, {
-                "--target": target != "30", "--no-ex": no_ex, "--no-experimental": no_experimental,
-                "--sparse": sparse != "keep", "--hybrid": hybrid != "exact", "--int64": int64 != "exact",
-                "--qdq": qdq != "codes", "--strict": strict, "--signature": signature is not None,
-                "--shape": bool(shapes)})
+                **{NAMED.get(f.name, f"--{f.name}"): getattr(wanted, f.name) != f.default for f in fields(Target)},
+                "--strict": strict, "--signature": signature is not None, "--shape": bool(shapes)})
             converted = loaded(data, name)
         else:
             output = output or f"{Path(model).stem}.nnx"
