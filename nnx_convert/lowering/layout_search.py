@@ -47,9 +47,8 @@ Edge = tuple[Value, Node | None, int]
 
 @dataclass(eq=False)
 class Search:
-    """The graph as the search sees it, and what is chosen."""
+    """A graph as the search sees it, and what is chosen."""
 
-    graph: Graph
     ways: dict[Node, list[Way]]
     edges: dict[Node, tuple[tuple[Slot, Value], ...]]       # what each node reads that is no constant
     places: dict[Value, tuple[Node, int]]                   # where each value is made
@@ -211,7 +210,7 @@ def prepared(graph: Graph, target: Target) -> Search:
     for v in graph.outputs:
         readers.setdefault(v, []).append((v, None, 0))
     natural = {v: memory(v, ident(len(v.tensor.dims or ()))) for v in readers}
-    return Search(graph, candidates(graph, target, edges, readers), edges, places, readers,
+    return Search(candidates(graph, target, edges, readers), edges, places, readers,
                   {v: weight(v) for v in readers}, natural,
                   {n: tuple(dict.fromkeys([*(v for _, v in edges[n]), *n.outputs])) for n in graph.nodes})
 
