@@ -19,7 +19,7 @@ PREVIEW, TRAINING = "ai.onnx.preview", "ai.onnx.preview.training"
 #: The modules that hold importers, the most wanted first: each is imported when none before it has an operator.
 FAMILIES = ("elementwise", "activation", "conv", "shape", "cut", "matmul", "pool", "reduce", "gather", "norm",
             "resize", "cast", "quant", "quant_microsoft", "control", "attention", "rnn", "sequence",
-            "microsoft", "vision", "signal", "loss", "random", "text", "ml_linear", "ml_svm", "ml_trees", "training",
+            "vision", "signal", "loss", "random", "text", "ml_linear", "ml_svm", "ml_trees", "training",
             "gradient", "einsum", "fused", "fused_images", "transformer")
 #: The version up to which an importer is meant that says nothing.
 ALWAYS = 1 << 30

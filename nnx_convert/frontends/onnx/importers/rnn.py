@@ -248,6 +248,7 @@ def gru_outputs(g: Op, x: Value, w: Value, r: Value, b: Value | None = None, len
                 activation_beta: tuple[float, ...] = (), activations: tuple[str, ...] | None = None,
                 clip: float = 0.0, direction: str = "forward", hidden_size: int = 0, linear_before_reset: int = 0,
                 output_sequence: int = 0) -> Any:
+    # The schema of version 1 misspells its own default, and files have it from there.
     return GRU(g, x, w, r, b, lengths, h, activation_alpha=activation_alpha, activation_beta=activation_beta,
                activations=activations, clip=clip, direction="forward" if direction == "foward" else direction,
                linear_before_reset=linear_before_reset)
