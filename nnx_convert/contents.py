@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .codes import NARROW_DTYPES
 
@@ -27,6 +28,7 @@ class Contents:
         return f"{self.kind}({','.join(map(str, self.of))})"
 
 
+@lru_cache(maxsize=256)
 def contents(text: str) -> Contents | str:
     """What the text says: a list, or the name of a NumPy type. Raises `ValueError` on what is neither."""
     found = _part(_Rest(text), 0)

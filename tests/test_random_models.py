@@ -104,7 +104,7 @@ def test_shared_storage_changes_nothing(dtype: str, data: st.DataObject) -> None
     assert shared is not None
     apart = Compiled(shared.program)
     apart.plan = plan(shared.program, share=False)
-    arrays = rim.enter(model, case.inputs)
+    arrays = rim.Doors(model).enter(case.inputs)
     assert same(shared.run(arrays), apart.run(arrays))
     assert shared.plan.size <= apart.plan.size
 

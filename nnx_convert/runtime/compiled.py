@@ -70,6 +70,7 @@ class CompiledModel:
         self.signatures = model.signatures
         elsewhere = _natively() if backend == "native" else None
         self._runner = Runner(model, Options(threads or 0, call, elsewhere=elsewhere))
+        self._doors = rim.Doors(model)
         self._state = states.Memory(model.rim)
 
     @overload
@@ -88,18 +89,23 @@ class CompiledModel:
         if signature is not None:
             return self._run_entry(inputs, self.entry(signature))
         if isinstance(inputs, Mapping):
-            return self._run(rim.by_position(self.model.rim.inputs, inputs))
-        return list(self._run(inputs).values())
+            return self._named(self._run(rim.by_position(self.model.rim.inputs, inputs)))
+        return self._run(inputs)
 
     __call__ = run
 
-    def _run(self, inputs: Sequence[Any]) -> dict[str, Any]:
-        """The outputs by name, without the states, which are kept."""
+    def _run(self, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs in order, without the states, which are kept."""
         given = rim.completed(self.model, inputs)
+        if not self._state.kept:
+            return self._doors.leave(self._runner.run(self._doors.enter(given)))
         with self._state.open(given) as complete:
-            found = rim.leave(self.model, self._runner.run(rim.enter(self.model, complete)))
+            found = self._doors.leave(self._runner.run(self._doors.enter(complete)))
             self._state.keep(found)
-        return {o.name: a for o, a in zip(self.outputs, found, strict=True) if not o.state}
+        return [a for o, a in zip(self.outputs, found, strict=True) if not o.state]
+
+    def _named(self, found: Sequence[Any]) -> dict[str, Any]:
+        return dict(zip((o.name for o in self.outputs if not o.state), found, strict=True))
 
     def entry(self, name: str) -> Entry:
         """A signature by its name; raises `UsageError` naming those there are."""
@@ -119,7 +125,7 @@ class CompiledModel:
         if extra := [n for n in named if n not in own]:
             raise InputError(f"signature {entry.name!r} has no input {', '.join(map(repr, extra))}",
                              hint=f"the inputs are {', '.join(own)}")
-        found = self._run(rim.by_position(self.model.rim.inputs, {own[n]: v for n, v in named.items()}))
+        found = self._named(self._run(rim.by_position(self.model.rim.inputs, {own[n]: v for n, v in named.items()})))
         outputs = {n: found[port] for n, port in entry.outputs}
         return outputs if isinstance(inputs, Mapping) else list(outputs.values())
 

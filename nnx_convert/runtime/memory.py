@@ -4,8 +4,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 
 from ..errors import RunError
@@ -40,10 +39,6 @@ def affordable_outputs(outs: Sequence[Tensor], where: str = "") -> None:
             affordable(size * t.type.dtype.itemsize, f"output {i}, {list(t.dims)},", where)
 
 
-@contextmanager
-def enough() -> Iterator[None]:
-    """While it is open, memory that runs out is a `RunError`."""
-    try:
-        yield
-    except MemoryError as error:
-        raise RunError(f"the memory does not suffice: {str(error) or 'out of memory'}", hint=HINT) from error
+def exhausted(error: MemoryError) -> RunError:
+    """What to raise where memory ran out."""
+    return RunError(f"the memory does not suffice: {str(error) or 'out of memory'}", hint=HINT)

@@ -48,8 +48,10 @@ def optional(port: Port) -> bool:
 def completed(model: Model, given: Sequence[Any]) -> list[Any]:
     """Inputs by position, the states that are left out as None; raises `InputError` on another number of them."""
     ports = model.rim.inputs
+    if len(given) == len(ports):
+        return list(given)
     own = [p for p in ports if not p.state]
-    if len(given) not in (len(ports), len(own)):
+    if len(given) != len(own):
         raise InputError(f"takes {len(own)} inputs, not {len(given)}",
                          hint=f"the inputs are {', '.join(p.name for p in ports)}")
     return [*given, *[None] * (len(ports) - len(given))]
@@ -106,30 +108,6 @@ def shown(port: Port) -> str:
                           for n, name in zip(port.shape or (), names, strict=True)) + "]"
 
 
-def enter(model: Model, given: Sequence[Any]) -> list[Array | None]:
-    """Users' inputs, one for each port, as the operands' arrays; raises `InputError` naming all that do not fit."""
-    ports = model.rim.inputs
-    faults: list[str] = []
-    arrays: list[Array | None] = []
-    shapes: list[Shape | None] = []
-    for port, index, value in zip(ports, model.inputs, given, strict=True):
-        operand = model.operands[index]
-        if value is None and not optional(port):
-            arrays.append(None)
-            shapes.append(None)
-            continue
-        found = fitted(port, value)
-        if isinstance(found, str):
-            faults.append(found)
-        else:
-            arrays.append(_inward(found, port, operand))
-            shapes.append(found.shape)
-    if faults:
-        raise InputError("; ".join(faults))
-    sizes_by_name(ports, shapes)
-    return arrays
-
-
 def fitted(port: Port, value: Any) -> Array | str:
     """The value as an array of what the port holds, converted only where no value changes; else what is wrong."""
     found = entered(contents(port.dtype), value)
@@ -147,35 +125,72 @@ def inside(shape: Shape, operand: Operand) -> Shape:
     return shape or (() if operand.type.group != "tensor" else (1,))
 
 
-def _inward(array: Array, port: Port, operand: Operand) -> Array:
-    array = array.reshape(inside(array.shape, operand))
-    want = operand.type.dtype
-    if array.dtype == want:
-        return array
-    if (port.dtype, want.name) == ("int8", "uint8"):
-        return array.view(np.uint8) ^ np.uint8(0x80)
-    if np.can_cast(want, array.dtype, "safe") and array.size and not np.array_equal(array.astype(want), array):
-        raise InputError(f"{port.name!r} has values that {want} cannot hold")
-    return array.astype(want)
+class Door:
+    """The way between a port and its operand: what every run needs to know of both, found once."""
+
+    def __init__(self, port: Port, operand: Operand) -> None:
+        self.port, self.operand = port, operand
+        self.holds = contents(port.dtype)
+        self.dtype = dtype_of(self.holds) if isinstance(self.holds, str) else None
+        self.optional = optional(port)
+        shape = tuple(n for n in port.shape or () if n is not None)
+        self.shape = shape if port.shape == shape else None
+        self.inner = inside(shape, operand)
+        self._as_it_is = self.dtype == operand.type.dtype != np.dtype(object)
+
+    def fits(self, value: Any) -> bool:
+        """Whether it is an array of the port's type and known shape, and the operand's elements are the same."""
+        return self._as_it_is and type(value) is np.ndarray and value.shape == self.shape and value.dtype == self.dtype
+
+    def inward(self, array: Array) -> Array:
+        """The port's array as the operand's; raises `InputError` where that cannot hold a value."""
+        array = array.reshape(inside(array.shape, self.operand))
+        want = self.operand.type.dtype
+        if array.dtype == want:
+            return array
+        if (self.port.dtype, want.name) == ("int8", "uint8"):
+            return array.view(np.uint8) ^ np.uint8(0x80)
+        if np.can_cast(want, array.dtype, "safe") and array.size and not np.array_equal(array.astype(want), array):
+            raise InputError(f"{self.port.name!r} has values that {want} cannot hold")
+        return array.astype(want)
+
+    def leave(self, array: Array) -> Any:
+        """An operand's array as the source file declares it: an array, a list, None, a dict."""
+        if isinstance(self.holds, Contents):
+            return left(self.holds, array)
+        if self.port.shape == () and array.size == 1:
+            array = array.reshape(())
+        if array.dtype == self.dtype:
+            return array if self._as_it_is else left(self.holds, array)
+        if (array.dtype.name, self.port.dtype) == ("uint8", "int8"):
+            return (array ^ np.uint8(0x80)).view(np.int8)
+        return array.astype(self.dtype)
 
 
-def leave(model: Model, arrays: Sequence[Array]) -> list[Any]:
-    """Outputs as the source file declares them: arrays, lists, None, dicts."""
-    return [_outward(a, p) for a, p in zip(arrays, model.rim.outputs, strict=True)]
+class Doors:
+    """All ways into a model and out of it."""
 
+    def __init__(self, model: Model) -> None:
+        self.inputs = tuple(Door(p, model.operands[i]) for p, i in zip(model.rim.inputs, model.inputs, strict=True))
+        self.outputs = tuple(Door(p, model.operands[i]) for p, i in zip(model.rim.outputs, model.outputs, strict=True))
+        self._named = any(any(p.sizes) for p in model.rim.inputs)
 
-def _outward(array: Array, port: Port) -> Any:
-    holds = contents(port.dtype)
-    if isinstance(holds, Contents):
-        return left(holds, array)
-    if port.shape == () and array.size == 1:
-        array = array.reshape(())
-    want = dtype_of(port.dtype)
-    if array.dtype == want:
-        return left(holds, array)
-    if (array.dtype.name, port.dtype) == ("uint8", "int8"):
-        return (array ^ np.uint8(0x80)).view(np.int8)
-    return array.astype(want)
+    def enter(self, given: Sequence[Any]) -> list[Array | None]:
+        """Users' inputs, one for each port, as the operands' arrays; raises `InputError` naming all that do not fit."""
+        if not self._named and all(door.fits(value) for door, value in zip(self.inputs, given, strict=True)):
+            return [value.reshape(door.inner) for door, value in zip(self.inputs, given, strict=True)]
+        found = [None if value is None and not door.optional else fitted(door.port, value)
+                 for door, value in zip(self.inputs, given, strict=True)]
+        if faults := [fault for fault in found if isinstance(fault, str)]:
+            raise InputError("; ".join(faults))
+        fit = [array for array in found if not isinstance(array, str)]
+        arrays = [None if array is None else door.inward(array) for door, array in zip(self.inputs, fit, strict=True)]
+        sizes_by_name([d.port for d in self.inputs], [None if array is None else array.shape for array in fit])
+        return arrays
+
+    def leave(self, arrays: Sequence[Array]) -> list[Any]:
+        """Outputs as the source file declares them: arrays, lists, None, dicts."""
+        return [door.leave(array) for door, array in zip(self.outputs, arrays, strict=True)]
 
 
 def initial(port: Port) -> Array:

@@ -15,7 +15,7 @@ from ..types import OBJECTS, Array, Tensor
 from .blas import blas_threads, cores, threads_for
 from .bind import FAILURES, Dynamic, Options, Program, bind, fill
 from .kernel import Call, Run
-from .memory import affordable, enough
+from .memory import affordable, exhausted
 from .plan import ALIGN, Plan, plan
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Compiled:
                 np.copyto(to, array)
         n = 0
         try:
-            with blas_threads(self.threads):
+            with blas_threads(self.threads), np.errstate(all="ignore"):
                 for run, args, n in frame.calls:  # noqa: B007  (n names the step that failed)
                     run(*args)
         except RunError as error:
@@ -86,33 +86,44 @@ class Runner:
     def __init__(self, model: Model, options: Options) -> None:
         self.model, self.options = model, replace(options, call=options.call and remembered(options.call))
         self._programs: OrderedDict[object, Compiled | NativeProgram | None] = OrderedDict()
+        self._last: tuple[object, Compiled | NativeProgram | None] = None, None   # what the run before used
         self._lock = threading.Lock()
         self._objects = any(o.type in OBJECTS for o in model.operands)
 
     def run(self, inputs: Arrays) -> list[Array]:
         """The outputs, as new arrays; raises `RunError`."""
-        with np.errstate(all="ignore"), enough():
-            compiled = self.compiled([None if a is None else a.shape for a in inputs])
-            return compiled.run(inputs) if compiled else self._eagerly(inputs)
+        shapes = tuple([None if a is None else a.shape for a in inputs])
+        last = self._last
+        try:
+            compiled = last[1] if last[0] == shapes else self.compiled(shapes)
+            return compiled.run(inputs) if compiled is not None else self._eagerly(inputs)
+        except MemoryError as error:
+            raise exhausted(error) from error
 
     def compiled(self, shapes: Sequence[tuple[int, ...] | None]) -> Compiled | NativeProgram | None:
         """The program for these shapes; None where sizes follow from values, so that it is made anew each run."""
         key = tuple(shapes)
-        with self._lock, np.errstate(all="ignore"), enough():
+        with self._lock:
             if key not in self._programs:
-                try:
-                    if self._objects:
-                        raise Dynamic("texts and lists have no place in an arena")
-                    program = bind(self.model, self._tensors(shapes), self.options)
-                    self._programs[key] = self._made(program)
-                except Dynamic:
-                    self._programs[key] = None
+                self._programs[key] = self._made(shapes)
                 while len(self._programs) > PROGRAMS:
                     self._programs.popitem(last=False)
             self._programs.move_to_end(key)
+            self._last = key, self._programs[key]
             return self._programs[key]
 
-    def _made(self, program: Program) -> Compiled | NativeProgram:
+    def _made(self, shapes: Sequence[tuple[int, ...] | None]) -> Compiled | NativeProgram | None:
+        if self._objects:                        # texts and lists have no place in an arena
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                return self._compiled(bind(self.model, self._tensors(shapes), self.options))
+        except Dynamic:
+            return None
+        except MemoryError as error:
+            raise exhausted(error) from error
+
+    def _compiled(self, program: Program) -> Compiled | NativeProgram:
         if not any(step.elsewhere for step in program.steps):
             return Compiled(program, self.options.threads)
         from .codegen.machine import host
@@ -124,7 +135,7 @@ class Runner:
         given = [t and Tensor(t.type, t.dims, t.quant, a) for t, a in
                  zip(self._tensors([None if a is None else a.shape for a in inputs]), inputs, strict=True)]
         try:
-            with blas_threads(threads_for(self.options.threads, 0)):
+            with blas_threads(threads_for(self.options.threads, 0)), np.errstate(all="ignore"):
                 program = bind(self.model, given, replace(self.options, once=True))
         except Dynamic as error:
             raise RunError("a size stays unknown although all inputs are given", str(error)) from error

@@ -19,6 +19,8 @@ class Memory:
     def __init__(self, rim: Rim) -> None:
         self._inputs, self._outputs = rim.inputs, rim.outputs
         self._ports: dict[str, Port] = {p.name: p for p in rim.inputs if p.state}
+        #: Whether there are any.
+        self.kept = any(p.state for p in (*rim.inputs, *rim.outputs))
         self._lock = threading.RLock()
         self._now = self._start()
 
@@ -28,9 +30,6 @@ class Memory:
     @contextmanager
     def open(self, given: Sequence[Any]) -> Iterator[list[Any]]:
         """The inputs with the states in place of None; while it is open, no other run has them."""
-        if not self._ports:
-            yield list(given)
-            return
         with self._lock:
             yield [self._now[p.name] if v is None and p.state else v
                    for p, v in zip(self._inputs, given, strict=True)]

@@ -7,8 +7,9 @@ import pytest
 from sample_models import SAMPLES, constant, finished
 
 from nnx_convert import Model, ModelBuilder, OperandCode as T, OperationCode as Op
-from nnx_convert.emit.macs import COUNTS, counter, macs
+from nnx_convert.emit.macs import macs
 from nnx_convert.ops.host import host_twin
+from nnx_convert.ops.macs import COUNTS, counter
 from nnx_convert.schema import OPS
 from nnx_convert.types import F32, Tensor
 
