@@ -20,7 +20,7 @@ from .objects import Library, made
 from .plans import recalling
 from .places import SLACK, Border, Place, room
 from .pool import RUN, barrier, pool
-from .tasks import SCRATCH, Family, Group, Task, Workshop, family_of, slots_of
+from .tasks import SCRATCH, Family, Group, Phases, Task, Workshop, family_of, slots_of
 
 Arrays = Sequence[Array | None]
 #: Idle arenas kept per program.
@@ -236,7 +236,8 @@ def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]
         own = {s: layout.places[made] for s, made in planner.copies.get(unit, {}).items()}
         scratch = {SCRATCH: layout.scratch[n]} if n in layout.scratch else {}
         shop.places = {**layout.places, **own, **scratch}
-        tasks.append(_family(unit).make(shop, unit))
+        work = _family(unit).make(shop, unit)
+        tasks += work.tasks if isinstance(work, Phases) else (work,)
         shop.places = layout.places
     return found
 

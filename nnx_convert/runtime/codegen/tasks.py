@@ -31,6 +31,13 @@ class Task(Protocol):
         """Write the function."""
 
 
+@dataclass(frozen=True)
+class Phases:
+    """Tasks of one group, each of which needs all of what the one before it wrote."""
+
+    tasks: tuple[Task, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Group:
     """Operations that one function does: the `head`, and what is done to its result before that is stored."""
@@ -130,14 +137,15 @@ def _nothing(_: Group, __: Machine) -> int:
 class Family:
     """How operations of some kinds are done natively.
 
-    `takes`: whether it does an operation (at these shapes and types; constants have `Tensor.data`). `make`: the task
-    of a group it heads. `border`: the borders it wants around images it reads. `scratch`: bytes it wants for each
-    thread, at the place with the slot `SCRATCH`. `strided`: whether it reads and writes images that have a border.
+    `takes`: whether it does an operation (at these shapes and types; constants have `Tensor.data`). `make`: the task,
+    or several in order, of a group it heads. `border`: the borders it wants around images it reads. `scratch`: bytes
+    it wants for each thread, at the place with the slot `SCRATCH`. `strided`: whether it reads and writes images that
+    have a border.
     `fuses`: whether the next operation, which alone reads the group's one result, can be done with it.
     """
 
     takes: Callable[[Bound, Machine], bool]
-    make: Callable[[Workshop, Group], Task]
+    make: Callable[[Workshop, Group], Task | Phases]
     border: Callable[[Bound], Mapping[Slot, Border]] = _no_border
     scratch: Callable[[Group, Machine], int] = _nothing
     strided: bool = False
