@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 
@@ -27,11 +27,13 @@ ALIKE = frozenset({"sse", "sse2", "ssse3", "avx", "avx2", "fma", "f16c", "bmi2",
 class Machine:
     """A target triple and the features that code may use.
 
-    `bits` is the width of a vector register, `registers` how many there are.
+    `bits` is the width of a vector register, `registers` how many there are. Without `sparse`, weights that are
+    zero are multiplied as well, to compare the two.
     """
 
     triple: str
     features: frozenset[str]
+    sparse: bool = True
 
     @property
     def x86(self) -> bool:
@@ -85,7 +87,7 @@ class Machine:
 
     def only(self, features: frozenset[str]) -> Machine:
         """The same machine with these features at most, for tests."""
-        return Machine(self.triple, self.features & features)
+        return replace(self, features=self.features & features)
 
 
 @cache
