@@ -241,11 +241,14 @@ def runs_of(kw: int, dilation: int, depth: int, x: Place) -> tuple[tuple[int, in
 def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, int],
          dilations: tuple[int, int], filters: Array) -> Dense:
     """The task of filters [out, kh, kw, in] over an image, and of what follows in the group."""
-    channels, kh, kw, depth = filters.shape
     lanes, args = w.machine.lanes, group.head.args
-    runs = runs_of(kw, dilations[1], depth, x)
     chain, slots = chained(group.tail, group.head.outputs[0])
     extras = tuple(as_image(w.place(s), out.shape) for s in slots)
+    if out.shape[1] > out.shape[2] == 1:
+        x, out, extras = on_side(x), on_side(out), tuple(map(on_side, extras))
+        strides, dilations, filters = strides[::-1], dilations[::-1], filters.transpose(0, 2, 1, 3)
+    channels, kh, kw, depth = filters.shape
+    runs = runs_of(kw, dilations[1], depth, x)
     if kh == kw == 1 and strides == (1, 1) and all(p.even or not any(p.strides[:3]) for p in (x, out, *extras)):
         x, out, extras = as_row(x), as_row(out), tuple(map(as_row, extras))
     n, rows, width, _ = out.shape
@@ -261,6 +264,12 @@ def as_image(p: Place, shape: Shape) -> Place:
     if p.size == math.prod(shape) and p.shape != shape:
         return p.reshaped(shape)
     return replace(p, shape=shape, strides=spread(p, shape), border=Border())
+
+
+def on_side(p: Place) -> Place:
+    """An image with its rows as columns."""
+    (n, h, w, c), (image, row, cell, item) = p.shape, p.strides
+    return replace(p, shape=(n, w, h, c), strides=(image, cell, row, item), border=Border())
 
 
 def as_row(p: Place) -> Place:

@@ -26,6 +26,7 @@ def sizes(size: int, k: int, stride: int, dilation: int, before: int, after: int
 def convolution(rng: np.random.Generator, depthwise: bool) -> Net | None:
     """A convolution with any padding, stride and dilation, what follows it element by element, and a second one."""
     n, c, h, w = draw(rng, 1, 3, 1)[0], *draw(rng, 1, 40, 1), *draw(rng, 1, 30, 2)
+    w = w if rng.random() < 0.8 else 1               # a sequence, whose steps are rows
     (kh, kw), (sh, sw), (dh, dw), (pt, pb, pl, pr) = draw(rng, 1, 5, 2), draw(rng, 1, 3, 2), draw(rng, 1, 3, 2), draw(
         rng, 0, 3, 4)
     oh, ow = sizes(h, kh, sh, dh, pt, pb), sizes(w, kw, sw, dw, pl, pr)
