@@ -1,11 +1,10 @@
-"""The largest along an axis, logarithms of a softmax, and ELU."""
+"""Logarithms of a softmax, and ELU."""
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from ...ops import elementwise as e, norm, reduce as r
-from ...types import F32, I32, Type
+from ...ops import elementwise as e, norm
 from ..bind import Bound
 from . import mathematics
 from .folds import floats, fold_row
@@ -13,91 +12,10 @@ from .ir import SHARED, Function, Module, Operand, number, vector
 from .machine import Machine
 from .mathematics import select
 from .places import Place
-from .tasks import Family, Group, Task, Workshop, kind, native
+from .tasks import Family, Group, Task, Workshop, native
 from .turns import pieces
 
 ITEM = 4
-
-
-@dataclass(frozen=True)
-class Extreme:
-    """The index of the largest (or smallest) of x [outer, size, inner] along its middle, the first among equals.
-
-    What is no number counts as the last of all, as in TFLite.
-    """
-
-    x: Place
-    out: Place
-    sizes: tuple[int, int, int]
-    element: str
-    least: bool
-
-    def emit(self, m: Module) -> str:
-        """Write the function."""
-        return m.once(("extreme", self), lambda name: self._build(m, name))
-
-    def _build(self, m: Module, name: str) -> None:
-        f = Function(m, name, SHARED)
-        outer, size, inner = self.sizes
-        first, last = f.share(outer)
-
-        def part(i: str, _: list[str]) -> None:
-            x = f.at(self.x.base, f.add(self.x.offset, f.mul(i, size * inner * ITEM)))
-            to = f.at(self.out.base, f.add(self.out.offset, f.mul(i, inner * ITEM)))
-            if inner == 1:
-                self._scan(f, x, to, 1, 1)
-            else:
-                pieces(f, inner, m.machine.lanes, lambda at, count: self._scan(
-                    f, f.at(x, f.mul(at, ITEM)), f.at(to, f.mul(at, ITEM)), m.machine.lanes, count))
-        f.loop(first, last, 1, [], part)
-        f.finish()
-
-    def _scan(self, f: Function, x: str, to: str, lanes: int, count: int) -> None:
-        """The indices of neighbouring columns."""
-        type, whole = vector(lanes, self.element), vector(lanes, "i32")
-
-        def read(p: str) -> str:
-            value = f.load_first(count, lanes, self.element, p) if lanes > 1 else f.load(type, p)
-            if self.element == "i32":
-                return value
-            odd = f.let(f"fcmp uno {type} {value}, {value}")
-            return select(f, type, odd, number(type, math.inf if self.least else -math.inf), value)
-
-        def step(i: str, now: list[str]) -> list[str]:
-            value, index = read(now[0]), f.splat(whole, f.let(f"trunc i64 {i} to i32"))
-            better = self._better(f, type, value, now[1])
-            return [f.at(now[0], self.sizes[2] * ITEM), select(f, type, better, value, now[1]),
-                    select(f, whole, better, index, now[2])]
-        found = number(whole, 0)
-        if self.sizes[1] > 1:
-            start = [("ptr", f.at(x, self.sizes[2] * ITEM)), (type, read(x)), (whole, found)]
-            found = f.loop(1, self.sizes[1], 1, start, step)[2]
-        if lanes > 1:
-            f.store_first(count, lanes, "i32", found, to)
-        else:
-            f.store("i32", found, to)
-
-    def _better(self, f: Function, type: str, value: str, best: str) -> str:
-        if self.element == "i32":
-            return f.let(f"icmp {'slt' if self.least else 'sgt'} {type} {value}, {best}")
-        return f.let(f"fcmp {'olt' if self.least else 'ogt'} {type} {value}, {best}")
-
-
-ELEMENTS: dict[Type, str] = {F32: "float", I32: "i32"}
-
-
-def _takes_extreme(b: Bound, _: Machine) -> bool:
-    x, out = b.args["x"], b.outs[0]
-    return x.type in ELEMENTS and out.type == I32 and x.size > 0 < out.size
-
-
-def _make_extreme(w: Workshop, group: Group) -> Task:
-    b = group.head
-    shape = b.args["x"].shape
-    axis = b.args["axis"] % len(shape)
-    sizes = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:])
-    return Extreme(w.place(b.slots["x"]), w.place(b.outputs[0]), sizes, ELEMENTS[b.args["x"].type],
-                   kind(b.op).startswith("ARGMIN"))
 
 
 @dataclass(frozen=True)
@@ -205,6 +123,5 @@ def _make_elu(w: Workshop, group: Group) -> Task:
     return Elu(w.place(b.slots["x"]), w.place(b.outputs[0]), float(b.args["alpha"]))
 
 
-native(Family(_takes_extreme, _make_extreme), r.ARGMAX, r.ARGMIN)
 native(Family(_takes_softmax, _make_softmax), norm.LOG_SOFTMAX)
 native(Family(_takes_elu, _make_elu), e.ELU)

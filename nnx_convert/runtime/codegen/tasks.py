@@ -158,7 +158,7 @@ FAMILIES: dict[str, Family] = {}
 #: The modules that hold them.
 MODULES = ("dense", "depthwise", "elements", "folds", "copies", "layouts", "matmul", "bytes", "sums",
            "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells", "reductions",
-           "curves", "tabled", "shares", "detections")
+           "curves", "tabled", "shares", "detections", "extremes")
 
 
 def native(family: Family, *ops: OpDef, of_bytes: bool = False) -> None:

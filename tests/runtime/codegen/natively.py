@@ -30,17 +30,19 @@ class Net:
         self.given: list[Array] = []
         self.model: Model
 
-    def input(self, value: Array, kind: OperandCode = OperandCode.TENSOR_FLOAT32) -> int:
-        """A model input of this value."""
-        index = self.builder.add_operand(kind, value.shape)
+    def input(self, value: Array, kind: OperandCode = OperandCode.TENSOR_FLOAT32, grid: tuple[float, int] = (0, 0)
+              ) -> int:
+        """A model input of this value; `grid` is its scale and its zero point."""
+        index = self.builder.add_operand(kind, value.shape, *grid)
         self.inputs.append(index)
         self.given.append(value.astype(kind.dtype))
         return index
 
-    def const(self, value: Any, kind: OperandCode = OperandCode.TENSOR_FLOAT32) -> int:
+    def const(self, value: Any, kind: OperandCode = OperandCode.TENSOR_FLOAT32, grid: tuple[float, int] = (0, 0)
+              ) -> int:
         """A constant tensor."""
         array = np.asarray(value, kind.dtype)
-        index = self.builder.add_operand(kind, array.shape)
+        index = self.builder.add_operand(kind, array.shape, *grid)
         self.builder.set_operand_value(index, array)
         return index
 
@@ -52,14 +54,15 @@ class Net:
         self.builder.set_operand_value(index, value)
         return index
 
-    def op(self, name: str, *operands: int, shape: Sequence[int], kind: OperandCode = OperandCode.TENSOR_FLOAT32
-           ) -> int:
+    def op(self, name: str, *operands: int, shape: Sequence[int], kind: OperandCode = OperandCode.TENSOR_FLOAT32,
+           grid: tuple[float, int] = (0, 0)) -> int:
         """An operation with one output of a shape."""
-        return self.ops(name, *operands, outs=[(tuple(shape), kind)])[0]
+        return self.ops(name, *operands, outs=[(tuple(shape), kind)], grid=grid)[0]
 
-    def ops(self, name: str, *operands: int, outs: Sequence[tuple[tuple[int, ...], OperandCode]]) -> list[int]:
-        """An operation with outputs of these shapes and kinds."""
-        made = [self.builder.add_operand(kind, shape) for shape, kind in outs]
+    def ops(self, name: str, *operands: int, outs: Sequence[tuple[tuple[int, ...], OperandCode]],
+            grid: tuple[float, int] = (0, 0)) -> list[int]:
+        """An operation with outputs of these shapes and kinds, on one grid."""
+        made = [self.builder.add_operand(kind, shape, *grid) for shape, kind in outs]
         add = self.builder.add_operation_ex if name.endswith("_EX") else self.builder.add_operation
         add(code_of(name), list(operands), made)
         return made
