@@ -13,6 +13,8 @@ AVX2 = frozenset({"avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "popcnt"
                   "movbe", "xsave"})
 AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 BASELINE = frozenset({"sse", "sse2", "cx8", "fxsr", "mmx"})
+#: What every aarch64 has, and products of four signed bytes at once.
+AARCH64, DOTPROD = frozenset({"neon"}), frozenset({"dotprod"})
 #: What Linux calls a feature (arch/x86/include/asm/cpufeatures.h), where LLVM calls it otherwise, and where alike.
 USED = {"pni": "sse3", "sse4_1": "sse4.1", "sse4_2": "sse4.2", "bmi1": "bmi", "abm": "lzcnt", "avx_vnni": "avxvnni",
         "avx512_vnni": "avx512vnni", "avx512_vbmi2": "avx512vbmi2", "avx512_bitalg": "avx512bitalg",
@@ -54,6 +56,11 @@ class Machine:
     def vnni(self) -> bool:
         """Whether there are products of four bytes at once in vectors of 512 bits."""
         return self.avx512 and "avx512vnni" in self.features
+
+    @property
+    def dotprod(self) -> bool:
+        """Whether there are products of four signed bytes at once in vectors of 128 bits."""
+        return not self.x86 and self.features >= DOTPROD
 
     @property
     def amx(self) -> bool:
