@@ -32,6 +32,8 @@ Source = str | Path | bytes | bytearray | memoryview | Readable
 Data = bytes | mmap.mmap
 #: Called with the name of the stage that begins.
 Progress = Callable[[str], None]
+#: What this machine takes: its operations are those of every level.
+HERE = Target(level=8)
 
 
 def convert(source: Source, target: Target = Target(), *, shapes: Mapping[str, Shape] | None = None,  # noqa: B008
@@ -204,7 +206,7 @@ def compile(model: Model | Source, *, threads: int | None = None, shapes: Mappin
         if not isinstance(model, Model):
             data, name = read(model)
             model = artifact.from_bytes(data) if kind(data) == "nnx" else \
-                _compiled(data, Target(), wanted, False, lambda stage: None, folder=folder_of(model, folder))
+                _compiled(data, HERE, wanted, False, lambda stage: None, folder=folder_of(model, folder))
         compiled = CompiledModel(model, threads=threads, backend=backend)
         if wanted:
             compiled.prepare(wanted)

@@ -8,10 +8,10 @@ import numpy as np
 
 from ...errors import RunError
 from ...ops import conv
-from ...types import Array, ChannelQuant, Tensor
+from ...types import F32, Array, ChannelQuant, Tensor
 from ..fixedpoint import f32, grid, multipliers, scale32, scale64, scales
 from ..kernel import Run, Site, kernel
-from ..products import Products, constant, products
+from ..products import BOUNDS, Products, constant, products
 from ..windows import CHUNK, Taps, Window, accumulate, put_padded, windows_of
 
 #: Makes a kernel's run for images in NHWC order: (image shape) -> run.
@@ -208,6 +208,8 @@ def scattered(site: Site, image: tuple[int, int, int, int], size: tuple[int, int
 @kernel(conv.FULLY_CONNECTED)
 def FULLY_CONNECTED(site: Site, x: Tensor, w: Tensor, b: Tensor, act: int) -> Run:
     units, depth = w.shape
+    if w.data is None and x.type == F32:
+        return _by_any(site, (-1, depth), b, act)
     rule = products(site, x, w, constant(w).T, b, act, exact="wide" if w.type.dtype.itemsize == 2 else "float64")
     rows = site.out.shape[0]
     held = rule.dtype != x.type.dtype
@@ -225,6 +227,20 @@ def FULLY_CONNECTED(site: Site, x: Tensor, w: Tensor, b: Tensor, act: int) -> Ru
         sums = out if own is None else own.reshape(out.shape)
         np.matmul(matrix, rule.weights, out=sums)
         rule.finish(sums, out, work)
+    return run
+
+
+def _by_any(site: Site, rows: tuple[int, int], b: Tensor, act: int) -> Run:
+    """x @ w.T + b of floats, where a run computes w."""
+    known, (low, high) = b.data, BOUNDS[act]
+    site.product(site.out.shape[0], rows[1], site.out.shape[1])
+
+    def run(out: Array, x: Array, w: Array, b: Array) -> None:
+        np.matmul(x.reshape(rows), w.T, out=out)
+        if known is None or known.any():
+            np.add(out, b, out=out)
+        if act:
+            np.clip(out, low, high, out=out)
     return run
 
 
