@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...ops import ex, norm
+from ...schema import OPS
 from ..bind import Bound
 from .folds import FOLDS, REDUCTIONS, across, floats, folded
 from .ir import SHARED, Function, Module, mask, number, vector
@@ -13,7 +14,7 @@ from .machine import Machine
 from .moves import address
 from .places import Place
 from .strides import ordered
-from .tasks import FAMILIES, Family, Group, Task, Workshop, kind, native
+from .tasks import Family, Group, Task, Workshop, kind, native
 from .turns import pieces
 
 ITEM = 4
@@ -116,16 +117,6 @@ def _make(w: Workshop, group: Group) -> Task:
                   *REDUCTIONS[kind(b.op).removesuffix("_EX")])
 
 
-def _otherwise(name: str) -> Family:
-    """A family, and where it does not take an operation, this one."""
-    plain, own = FAMILIES[name], Family(_takes, _make)
-
-    def of(b: Bound, machine: Machine) -> Family:
-        return plain if plain.takes(b, machine) else own
-    return Family(lambda b, m: of(b, m).takes(b, m), lambda w, g: of(g.head, w.machine).make(w, g),
-                  scratch=lambda g, m: of(g.head, m).scratch(g, m), fuses=plain.fuses)
-
-
 # Normalisation.
 @dataclass(frozen=True)
 class Normalised:
@@ -198,6 +189,5 @@ def _make_normalised(w: Workshop, group: Group) -> Task:
 
 
 native(Family(_takes, _make), ex.REDUCE_SUM_EX, ex.REDUCE_MAX_EX, ex.REDUCE_MIN_EX)
-for _name in REDUCTIONS:
-    FAMILIES[_name] = _otherwise(_name)
+native(Family(_takes, _make), *(OPS[name] for name in REDUCTIONS), otherwise=True)
 native(Family(_takes_normalised, _make_normalised), norm.INSTANCE_NORMALIZATION)

@@ -1,4 +1,4 @@
-"""Bytes by tables, products of bytes, and bytes from reals and back."""
+"""Products of bytes, and bytes from reals and back."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...ops import convert as c, elementwise as e
-from ...types import BYTES, F32, Quant, Tensor
-from ..bind import Bound, once
+from ...types import BYTES, F32, Quant
+from ..bind import Bound
 from ..fixedpoint import grid
 from ..kernels.quantized import ratio
-from ..kernels.tables import patterns
 from .integers import centred
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
@@ -25,48 +24,6 @@ from .tasks import Family, Group, Task, Workshop, native
 BEYOND = 2147483648.0
 #: More steps than any grid of bytes has.
 FAR = 1024.0
-TABLED = (e.RELU, e.RELU1, e.RELU6, e.ABS, e.NEG, e.SQRT, e.RSQRT, e.FLOOR, e.EXP, e.LOGISTIC, e.TANH, e.HARD_SWISH)
-
-
-@dataclass(frozen=True)
-class Table:
-    """Each byte by a table of 256 among the weights."""
-
-    x: Place
-    out: Place
-    table: int
-
-    def emit(self, m: Module) -> str:
-        """Write the function."""
-        return m.once(("table", self), lambda name: self._build(m, name))
-
-    def _build(self, m: Module, name: str) -> None:
-        f = Function(m, name, SHARED)
-        x, out, table = f.at(self.x.base, self.x.offset), f.at(self.out.base, self.out.offset), f.at(
-            "%weights", self.table)
-        first, last = f.share(self.x.size)
-
-        def step(i: str, _: list[str]) -> None:
-            at = f.let(f"zext i8 {f.load('i8', x, i, 1)} to i64")
-            f.store("i8", f.load("i8", table, at, 1), out, i, 1)
-        f.loop(first, last, 1, [], step)
-        f.finish()
-
-
-def _takes_table(b: Bound, _: Machine) -> bool:
-    x, out = b.args["x"], b.outs[0]
-    return x.type in BYTES and out.type in BYTES and x.size > 0 and isinstance(x.quant, Quant) and isinstance(
-        out.quant, Quant)
-
-
-def _make_table(w: Workshop, group: Group) -> Task:
-    b = group.head
-    x, out = b.args["x"], b.outs[0]
-    every = Tensor(x.type, (256,), x.quant, patterns(x))
-    made = once(b.op, {**b.args, "x": every}, (Tensor(out.type, (256,), out.quant),))
-    if made is None:
-        raise TypeError(b.op.name)
-    return Table(w.place(b.slots["x"]), w.place(b.outputs[0]), w.pack(made[0]))
 
 
 @dataclass(frozen=True)
@@ -177,7 +134,6 @@ def _make_dequantize(w: Workshop, group: Group) -> Task:
                       Range.of(b.args["x"]), back=True)
 
 
-native(Family(_takes_table, _make_table), *TABLED, of_bytes=True)
 native(Family(_takes_product, _make_product), e.MUL, of_bytes=True)
 native(Family(_takes_quantize, _make_quantize), c.QUANTIZE)
 native(Family(_takes_dequantize, _make_dequantize), c.DEQUANTIZE)

@@ -158,12 +158,28 @@ FAMILIES: dict[str, Family] = {}
 #: The modules that hold them.
 MODULES = ("dense", "depthwise", "elements", "folds", "copies", "layouts", "matmul", "bytes", "sums",
            "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells", "reductions",
-           "curves", "tabled", "shares", "detections", "extremes")
+           "curves", "tabled", "shares", "hybrid", "detections", "extremes", "lookups")
 
 
-def native(family: Family, *ops: OpDef, of_bytes: bool = False) -> None:
-    """Register the family of these operations; `of_bytes`: where their results are bytes on a grid."""
-    FAMILIES.update((o.name, beside(FAMILIES[o.name], family) if of_bytes else family) for o in ops)
+def native(family: Family, *ops: OpDef, of_bytes: bool = False, otherwise: bool = False) -> None:
+    """Register the family of these operations.
+
+    `of_bytes`: where their results are bytes on a grid. `otherwise`: where the family they have, if any, does not
+    take them.
+    """
+    for op in ops:
+        there = FAMILIES.get(op.name)
+        FAMILIES[op.name] = family if there is None else beside(there, family) if of_bytes else either(
+            there, family) if otherwise else family
+
+
+def either(one: Family, other: Family) -> Family:
+    """Two families, that want no borders, as one: the second does what the first does not take."""
+    def of(b: Bound, machine: Machine) -> Family:
+        return one if one.takes(b, machine) else other
+    return Family(lambda b, m: of(b, m).takes(b, m), lambda w, g: of(g.head, w.machine).make(w, g),
+                  scratch=lambda g, m: of(g.head, m).scratch(g, m), strided=one.strided and other.strided,
+                  fuses=lambda g, b, m: of(g.head, m).fuses(g, b, m))
 
 
 def beside(plain: Family, of_bytes: Family) -> Family:

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ops import convert, elementwise as e, ex, host
-from ...schema import OpDef
 from ...types import B8, F32, I32, Q8, Shape, Tensor, Type
 from ..bind import Bound
 from .elements import BOUNDS, merged, spread, start, tensors_of
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .places import Place
-from .tasks import FAMILIES, Family, Group, Task, Workshop, kind, native, slots_of
+from .tasks import Family, Group, Task, Workshop, kind, native, slots_of
 
 #: What elements of a type are in code.
 ELEMENTS: Mapping[Type, str] = {F32: "float", I32: "i32", B8: "i8", Q8: "i8"}
@@ -201,19 +200,8 @@ def _make(w: Workshop, group: Group) -> Task:
     return Values(kind(b.op), types, tuple(map(w.place, slots_of(b))), w.place(b.outputs[0]), b.args.get("act", 0))
 
 
-def _beside(op: OpDef) -> None:
-    """INT32 is done here, what else there is as before."""
-    plain, own = FAMILIES[op.name], Family(_takes, _make)
-
-    def of(b: Bound) -> Family:
-        return own if b.outs[0].type == I32 else plain
-    native(Family(lambda b, m: of(b).takes(b, m), lambda w, g: of(g.head).make(w, g), lambda b: of(b).border(b),
-                  lambda g, m: of(g.head).scratch(g, m), plain.strided, lambda g, b, m: of(g.head).fuses(g, b, m)), op)
-
-
 native(Family(_takes, _make), e.EQUAL, e.NOT_EQUAL, e.GREATER, e.GREATER_EQUAL, e.LESS, e.LESS_EQUAL, e.LOGICAL_AND,
        e.LOGICAL_OR, e.LOGICAL_NOT, e.SELECT, host.WHERE, host.TO_BOOL, host.TO_MASK, convert.CAST, ex.EQUAL_EX,
        ex.NOT_EQUAL_EX, ex.GREATER_EQUAL_EX, ex.LESS_EX, ex.LOGICAL_AND_EX, ex.LOGICAL_OR_EX, ex.LOGICAL_NOT_EX,
        ex.CAST_EX)
-for _op in (e.ADD, e.SUB, e.MUL, e.MAXIMUM, e.MINIMUM):
-    _beside(_op)
+native(Family(_takes, _make), e.ADD, e.SUB, e.MUL, e.MAXIMUM, e.MINIMUM, otherwise=True)
