@@ -9,8 +9,8 @@ import numpy as np
 from ...ops import conv
 from ...types import Array
 from ..bind import Bound
-from .dense import ITEM, as_image, border_of, followed, pads, taken
-from .elements import BOUNDS, Part, chained
+from .dense import ITEM, border_of, pads, taken
+from .elements import BOUNDS, Part, chained, follows, matched
 from .grouped import in_groups
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
@@ -187,7 +187,7 @@ def _takes(b: Bound, machine: Machine) -> bool:
     return taken(b, machine, "w", "b") and (b.args["mult"] > 1 or math.prod(b.args["w"].shape[1:3]) <= 64)
 
 
-def _patch_of(size: tuple[int, int], strides: tuple[int, int], h: int, w: int, registers: int) -> tuple[int, int]:
+def patch_of(size: tuple[int, int], strides: tuple[int, int], h: int, w: int, registers: int) -> tuple[int, int]:
     """Rows and columns of outputs together: sums and a filter have to fit into registers."""
     room = registers - size[0] * size[1] - 2
     rows = 2 if strides[0] == 1 and h > 1 and room >= 8 else 1
@@ -205,9 +205,9 @@ def _make(w: Workshop, group: Group) -> Task:
         return in_groups(w, group, filters.transpose(3, 1, 2, 0), channels // b.args["mult"], dilations)
     chain, slots = chained(group.tail, b.outputs[0])
     weights = w.pack(packed(filters.reshape(kh * kw, channels), b.args["b"].data, w.machine.lanes))
-    patch = _patch_of((kh, kw), strides, out.shape[1], out.shape[2], w.machine.registers)
+    patch = patch_of((kh, kw), strides, out.shape[1], out.shape[2], w.machine.registers)
     return Depthwise(x, out, (kh, kw), strides, dilations, patch, weights, b.args["act"], chain,
-                     tuple(as_image(w.place(s), out.shape) for s in slots))
+                     tuple(matched(w.place(s), out.shape) for s in slots))
 
 
-native(Family(_takes, _make, border_of, strided=True, fuses=followed), conv.DEPTHWISE_CONV_2D)
+native(Family(_takes, _make, border_of, strided=True, fuses=follows), conv.DEPTHWISE_CONV_2D)

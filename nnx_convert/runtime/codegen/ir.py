@@ -171,7 +171,7 @@ class Function:
         self.module.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         self.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
 
-    def fill(self, to: str, byte: int, size: Operand) -> None:
+    def fill(self, to: str, byte: Operand, size: Operand) -> None:
         """The same byte many times."""
         self.module.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         self.do(f"call void @llvm.memset.p0.i64(ptr {to}, i8 {byte}, i64 {size}, i1 false)")

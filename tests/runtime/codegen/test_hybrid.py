@@ -1,0 +1,148 @@
+"""Floats by int8 weights natively, against NumPy: bit by bit, on every machine, whatever the values."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from natively import MACHINES as SHARED_MACHINES, Array, Net, apart, both
+
+from nnx_convert import OperandCode
+from nnx_convert.runtime.codegen.ir import SHARED, Function, Module
+from nnx_convert.runtime.codegen.machine import AVX512, host
+from nnx_convert.runtime.codegen.objects import assembly
+from nnx_convert.runtime.codegen.wholes import FIT, Walk
+
+Rng = np.random.Generator
+Make = Callable[[Rng], Net]
+Q8, Q8S = OperandCode.TENSOR_QUANT8_ASYMM, OperandCode.TENSOR_QUANT8_ASYMM_SIGNED
+QPC = OperandCode.TENSOR_QUANT8_SYMM_PER_CHANNEL
+#: Those of all families, and one with wide vectors that does not multiply bytes.
+MACHINES = SHARED_MACHINES | {"avx512": host().only(AVX512)}
+#: |got - want| <= NEAR * the largest |want| after a curve; without one they are equal.
+NEAR = 1e-6
+SAME, VALID, TANH = 1, 2, 4
+
+
+def values(rng: Rng, *shape: int) -> Array:
+    """Floats of any magnitude, about 0 or beside it, some of them 0, sometimes all."""
+    beside = rng.choice([0.0, 3.0, -50.0]) * rng.random()
+    drawn = (rng.standard_normal(shape) + beside) * 10.0 ** float(rng.integers(-6, 6))
+    return np.where(rng.random(shape) < rng.choice([0.05, 0.05, 0.05, 1]), 0, drawn)
+
+
+def weights(net: Net, rng: Rng, shape: tuple[int, ...], axis: int) -> int:
+    """Filters with a scale for each channel, or with one in all and a zero point."""
+    if rng.random() < 0.5:
+        w = net.builder.add_operand(QPC, shape)
+        scales = rng.uniform(0.001, 0.01, shape[axis]).astype(np.float32)
+        net.builder.set_operand_symm_per_channel_quant_params(w, axis, scales.tolist())
+        net.builder.set_operand_value(w, rng.integers(-127, 128, shape).astype(np.int8))
+        return w
+    kind, zero = (Q8, int(rng.choice([128, 90]))) if rng.random() < 0.5 else (Q8S, 0)
+    drawn = rng.normal(zero, 40, shape).clip(*((0, 255) if kind == Q8 else (-128, 127)))
+    return net.const(drawn, kind, (float(np.float32(rng.uniform(0.001, 0.01))), zero))
+
+
+def bias(net: Net, rng: Rng, count: int) -> int:
+    """A bias, or none."""
+    if rng.random() < 0.7:
+        return net.const(rng.standard_normal(count))
+    index = net.builder.add_operand(OperandCode.TENSOR_FLOAT32, ())
+    net.builder.set_operand_value(index, None)
+    return index
+
+
+def product(rng: Rng, act: int | None = None) -> Net:
+    """Rows by a matrix."""
+    net, (rows, depth, units) = Net(), (int(n) for n in rng.integers(1, [40, 300, 90]))
+    act = int(rng.integers(0, 4)) if act is None else act
+    x = np.stack([values(rng, depth) for _ in range(rows)])
+    y = net.op("HYBRID_FULLY_CONNECTED", net.input(x), weights(net, rng, (units, depth), 0), bias(net, rng, units),
+               net.scalar(bool(rng.integers(0, 2))), net.scalar(act), shape=(rows, units))
+    net.model = net.finish(y)
+    return net
+
+
+def sizes(x: tuple[int, ...], k: int, scheme: int, stride: int, dilation: int) -> tuple[int, int]:
+    """Rows and columns of a convolution's result."""
+    rows, columns = (-(-n // stride) if scheme == SAME else (n - (k - 1) * dilation - 1) // stride + 1 for n in x[1:3])
+    return rows, columns
+
+
+def convolution(rng: Rng) -> Net:
+    """Filters over images."""
+    net, (n, depth, units) = Net(), (int(v) for v in rng.integers(1, [3, 40, 60]))
+    k, stride, dilation, scheme = (int(rng.choice(of)) for of in ([1, 1, 3, 4], [1, 1, 2], [1, 1, 2], [SAME, VALID]))
+    shape = (n, *(int(v) for v in rng.integers((k - 1) * dilation + 1, 20, 2)), depth)
+    rest = [net.scalar(v) for v in (scheme, stride, stride, dilation, dilation, 1, bool(rng.integers(0, 2)),
+                                    int(rng.integers(0, 4)))]
+    x = net.input(np.stack([values(rng, *shape[1:]) for _ in range(n)]))
+    y = net.op("HYBRID_CONV_2D", x, weights(net, rng, (units, k, k, depth), 0), bias(net, rng, units), *rest,
+               shape=(n, *sizes(shape, k, scheme, stride, dilation), units))
+    net.model = net.finish(y)
+    return net
+
+
+def depthwise(rng: Rng) -> Net:
+    """A filter for each channel."""
+    net, (n, depth) = Net(), (int(v) for v in rng.integers(1, [3, 60]))
+    k, stride, dilation, scheme = (int(rng.choice(of)) for of in ([1, 3, 3, 5], [1, 1, 2], [1, 1, 2], [SAME, VALID]))
+    shape = (n, *(int(v) for v in rng.integers((k - 1) * dilation + 1, 20, 2)), depth)
+    rest = [net.scalar(v) for v in (scheme, stride, stride, dilation, dilation, int(rng.integers(0, 4)))]
+    x = net.input(np.stack([values(rng, *shape[1:]) for _ in range(n)]))
+    y = net.op("HYBRID_DEPTHWISE_CONV_2D", x, weights(net, rng, (1, k, k, depth), 3), bias(net, rng, depth), *rest,
+               shape=(n, *sizes(shape, k, scheme, stride, dilation), depth))
+    net.model = net.finish(y)
+    return net
+
+
+MAKES: dict[str, Make] = {"product": product, "convolution": convolution, "depthwise": depthwise}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("family", MAKES)
+def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
+    rng = np.random.default_rng(3)
+    for n in range(24 if machine == "host" else 10):
+        net = MAKES[family](rng)
+        want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
+        assert native == 1, n
+        np.testing.assert_array_equal(got[0], want[0], err_msg=f"{n}")
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_curve_follows(machine: str) -> None:
+    net = product(np.random.default_rng(1), TANH)
+    want, got, native = both(net.model, net.given, MACHINES[machine], 1)
+    assert native == 1
+    assert apart(got, want) <= NEAR
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, (-3e38, 3e38), (1e-37,), (2e-36, -1e-38)])
+@pytest.mark.parametrize("family", MAKES)
+def test_values_at_the_ends_of_what_there_is(family: str, odd: Any) -> None:
+    rng = np.random.default_rng(2)
+    for at in range(6):
+        net = MAKES[family](rng)
+        flat = net.given[0].reshape(-1)
+        flat[:] = 0 if isinstance(odd, tuple) else flat
+        found = np.atleast_1d(odd)[:flat.size - at]
+        flat[at:at + found.size] = found
+        want, got, _ = both(net.model, net.given, host(), 1)
+        np.testing.assert_array_equal(got[0], want[0])
+
+
+@pytest.mark.parametrize("machine", ["host", "avx512", "avx2"])
+def test_no_walk_spills(machine: str) -> None:
+    at = MACHINES[machine]
+    for vectors, pixels in FIT[at.registers].items():
+        m = Module(at)
+        f = Function(m, "f", SHARED, exported=True)
+        walk = Walk(tuple(64 * i for i in range(pixels)), vectors, 1, 0, ((0, 16),), at.vnni)
+        for n, total in enumerate(walk.sums(f, "%arena", "%weights", ["zeroinitializer"] * (pixels * vectors))):
+            f.store(f"<{at.lanes} x i32>", total, "%arena", 4096 + n * 4 * at.lanes)
+        f.finish()
+        text = assembly(m.text(), at)
+        assert "(%rsp)" not in text.replace("popq", ""), (vectors, pixels)
