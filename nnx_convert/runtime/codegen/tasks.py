@@ -61,6 +61,11 @@ class Group:
         return self.members[-1].outs
 
     @property
+    def reshaped(self) -> bool:
+        """Whether what it writes has another shape than what its head gives."""
+        return len(self.head.outs) == 1 and self.outs[0].shape != self.head.outs[0].shape
+
+    @property
     def reads(self) -> tuple[Slot, ...]:
         """The slots it reads, without those that only it knows."""
         inner = {s for b in self.members[:-1] for s in b.outputs}
@@ -158,7 +163,7 @@ FAMILIES: dict[str, Family] = {}
 #: The modules that hold them.
 MODULES = ("dense", "depthwise", "elements", "folds", "copies", "layouts", "matmul", "bytes", "sums",
            "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells", "reductions",
-           "curves", "tabled", "shares", "hybrid", "detections", "extremes", "lookups")
+           "curves", "tabled", "shares", "hybrid", "detections", "extremes", "trees", "lookups")
 
 
 def native(family: Family, *ops: OpDef, of_bytes: bool = False, otherwise: bool = False) -> None:
