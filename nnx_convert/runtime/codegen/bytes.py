@@ -6,6 +6,7 @@ Memory holds the model's own bytes. Weights that are no signed bytes less their 
 """
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,18 +16,18 @@ from ...types import BYTES, I32, QPC, QS, Array, ChannelQuant
 from ..bind import Bound
 from ..fixedpoint import grid, limits
 from ..products import real_multipliers
+from .amx import LANES, Depth, Tiled, config, height_of, packed as packed_tiles
 from .dense import as_image, as_row, pads, rows_of, runs_of
+from .epilogue import Epilogue, blocks_of, dealt, order_of
 from .integers import flipped, pairs, quads, widened
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .places import Border, Place
-from .requantise import Range, Scaling, Steps, block, blocks, kept, narrowed, planned, scaled
+from .requantise import Range, Scaling, Steps, block, planned
 from .sums import Addition, addition_of, joins
 from .tasks import Family, Group, Task, Workshop, kind, native
 from .tiles import FIT, UNROLLED, Spot, Tile, best, cut
 
-#: Pixels up to which what follows the products is written out for each.
-LOOPED = 2
 #: Pixels that fit beside so many vectors of channels where each pixel is summed, too, in 32 registers; and where
 #: products need one before they are added, in 16.
 SHIFTED, PAIRED = {1: 14, 2: 9, 3: 6, 4: 5}, {1: 10, 2: 6, 3: 3}
@@ -36,26 +37,21 @@ Extras = tuple[Place, ...]
 
 @dataclass(frozen=True)
 class Micro:
-    """A micro-kernel `(A, B, C, blocks[, extra])`: see `dense.Micro`; runs are of bytes.
+    """A micro-kernel `(A, B, blocks, S)`: see `dense.Micro`; runs are of bytes. Sums go to S, pixel after pixel.
 
-    `together` bytes of the depth are multiplied at once. `formula` scales the sums, `blocks` are its parameters; `out`
-    is what they become. Before they are stored, `added` is done to them and to bytes `extra` apart. With a `shift`,
-    weights lie so much lower than they are: each pixel's bytes are summed, too, and count so many times.
+    `together` bytes of the depth are multiplied at once. Sums begin with those of `blocks`, each vector's `start`
+    bytes apart. With a `shift`, weights lie so much lower than they are: each pixel's bytes are summed, too, and count
+    so many times.
     """
 
     a: tuple[int, ...]
-    c: tuple[int, ...]
     vectors: int
     taps: int
     row: int
     runs: tuple[tuple[int, int], ...]
-    tail: int
     together: int
     signed: bool
-    formula: str
-    out: Range
-    added: Addition | None = None
-    extra: int = 0
+    start: int
     shift: int = 0
 
     def emit(self, m: Module) -> str:
@@ -63,13 +59,10 @@ class Micro:
         return m.once(("bytes", self), lambda name: self._build(m, name))
 
     def _build(self, m: Module, name: str) -> None:
-        more = [("ptr readonly", "%E")] if self.added else []
-        f = Function(m, name, (("ptr noalias readonly", "%A"), ("ptr noalias readonly", "%B"), ("ptr", "%C"),
-                               ("ptr noalias readonly", "%blocks"), *more))
-        lanes = m.machine.lanes
-        kind, size = vector(lanes, "i32"), block(self.formula) * lanes
-        room = f.let(f"alloca [{len(self.a) * self.vectors} x {kind}], align {4 * lanes}")
-        start = [f.load(kind, "%blocks", j * size) for j in range(self.vectors)] * len(self.a)
+        f = Function(m, name, (("ptr noalias readonly", "%A"), ("ptr noalias readonly", "%B"),
+                               ("ptr noalias readonly", "%blocks"), ("ptr noalias", "%S")))
+        kind, size = vector(m.machine.lanes, "i32"), 4 * m.machine.lanes
+        start = [f.load(kind, "%blocks", j * self.start) for j in range(self.vectors)] * len(self.a)
         start += ["zeroinitializer"] * (len(self.a) if self.shift else 0)
 
         def tap(_: str, carried: list[str]) -> list[str]:
@@ -79,39 +72,9 @@ class Micro:
             return [f.at(a, self.row), b, *sums]
         carried = [("ptr", "%A"), ("ptr", "%B"), *((kind, s) for s in start)]
         sums = f.loop(0, self.taps, 1, carried, tap)[2:] if self.taps > 1 else tap("0", ["%A", "%B", *start])[2:]
-        if self.shift:
-            sums = self._shifted(f, sums)
-        if len(self.a) > LOOPED:
-            self._looped(f, sums, room)
-        else:
-            for n, total in enumerate(sums):
-                i, j = divmod(n, self.vectors)
-                self._store(f, total, f.at("%C", self.c[i]), f.at("%E", i * self.extra) if self.added else "", j)
+        for n, total in enumerate(self._shifted(f, sums) if self.shift else sums):
+            f.store(kind, total, "%S", n * size, size)
         f.finish()
-
-    def _looped(self, f: Function, sums: list[str], room: str) -> None:
-        """All results by loops over pixels, from memory: their code for each would be many times the rest."""
-        kind, size = vector(f.machine.lanes, "i32"), 4 * f.machine.lanes
-        for n, total in enumerate(sums):
-            f.store(kind, total, room, n * size, size)
-        steps = (size * self.vectors, self.c[1] - self.c[0], self.extra)
-        begin = [("ptr", room), ("ptr", "%C"), ("ptr", "%E" if self.added else "%C")]
-        for j in range(self.vectors):
-            def pixel(_: str, now: list[str], j: int = j) -> list[str]:
-                self._store(f, f.load(kind, now[0], j * size, size), now[1], now[2], j)
-                return [f.at(p, by) for p, by in zip(now, steps, strict=True)]
-            f.loop(0, len(self.a), 1, begin, pixel)
-
-    def _store(self, f: Function, total: str, to: str, other: str, j: int) -> None:
-        """The result of a vector of a pixel's channels, with what is added to it at `other`."""
-        lanes, out = f.machine.lanes, self.out
-        count = self.tail if self.tail and j == self.vectors - 1 else lanes
-        found = scaled(f, self.formula, lanes, total, "%blocks", j * block(self.formula) * lanes)
-        if self.added:
-            found = kept(f, lanes, found, out)
-            more = f.load(vector(lanes, "i8"), other, j * lanes, 1)
-            found, out = self.added.emit(f, lanes, found, more), self.added.out
-        f.store_first(count, lanes, "i8", narrowed(f, lanes, found, out), to, j * lanes)
 
     def _shifted(self, f: Function, sums: list[str]) -> list[str]:
         """The sums of products with what the pixels' own sums add to them."""
@@ -190,47 +153,57 @@ class Bytes:
         """The bytes of the weights of one vector of channels, for each lane of 32 bits four."""
         return 4 * self.taps * sum(-(-length // self.together) for _, length in self.runs)
 
-    def micro(self, pixels: int, vectors: int, tail: int) -> Micro:
+    def micro(self, pixels: int, vectors: int, lanes: int) -> Micro:
         """The micro-kernel of a tile's size."""
-        step, out = self.strides[1] * self.x.strides[2], self.out.strides[2]
-        return Micro(tuple(i * step for i in range(pixels)), tuple(i * out for i in range(pixels)), vectors, self.taps,
-                     self.row if self.taps > 1 else 0, self.runs, tail, self.together, self.signed, self.formula,
-                     self.range, self.added, self.extras[0].strides[2] if self.extras else 0, self.shift)
+        step = self.strides[1] * self.x.strides[2]
+        return Micro(tuple(i * step for i in range(pixels)), vectors, self.taps, self.row if self.taps > 1 else 0,
+                     self.runs, self.together, self.signed, block(self.formula) * lanes, self.shift)
+
+    def epilogue(self, vectors: int, tail: int) -> Epilogue:
+        """What becomes of its sums."""
+        extra = self.extras[0].strides[2] if self.extras else 0
+        return Epilogue(vectors, tail, self.formula, self.range, self.out.strides[2], self.added, extra)
 
     def emit(self, m: Module) -> str:
         """Write the function."""
         return m.once(("product", self), lambda name: self._build(m, name))
 
     def _build(self, m: Module, name: str) -> None:
-        f = Function(m, name, SHARED)
-        self.tile.walk(f, self.out.shape, lambda spot: self._tile(f, spot))
+        f, lanes = Function(m, name, SHARED), m.machine.lanes
+        sums = self.tile.sizes[0][0] * self.tile.vectors
+        room = f.let(f"alloca [{sums} x {vector(lanes, 'i32')}], align {4 * lanes}")
+        self.tile.walk(f, self.out.shape, lambda spot: self._tile(f, spot, room))
         f.finish()
 
-    def _tile(self, f: Function, spot: Spot) -> None:
+    def _tile(self, f: Function, spot: Spot, room: str) -> None:
         """One tile of one panel of channels."""
-        wide = f.machine.lanes * self.tile.vectors
+        lanes = f.machine.lanes
+        wide = lanes * self.tile.vectors
+        a, c = spot.at(f, self.x, self.strides, 0), spot.at(f, self.out, (1, 1), wide)
         b = f.at("%weights", f.add(self.weights, f.mul(spot.panel, wide * self.panel)))
-        pointers = (spot.at(f, self.x, self.strides, 0), b, spot.at(f, self.out, (1, 1), wide),
-                    f.at("%weights", f.add(self.blocks, f.mul(spot.panel, wide * block(self.formula)))),
-                    *(spot.at(f, e, (1, 1), wide) for e in self.extras))
-        given = ", ".join(f"ptr {p}" for p in pointers)
-        self.tile.fitted(f, self.out.shape[3], spot, lambda *size: f.do(
-            f"call void @{self.micro(*size).emit(f.module)}({given})"))
+        blocks = f.at("%weights", f.add(self.blocks, f.mul(spot.panel, wide * block(self.formula))))
+        e = spot.at(f, self.extras[0], (1, 1), wide) if self.extras else c
+
+        def call(pixels: int, vectors: int, tail: int) -> None:
+            micro = self.micro(pixels, vectors, lanes).emit(f.module)
+            f.do(f"call void @{micro}(ptr {a}, ptr {b}, ptr {blocks}, ptr {room})")
+            f.do(f"call void @{self.epilogue(vectors, tail).emit(f.module)}(ptr {room}, ptr {c}, ptr {blocks}, "
+                 f"i64 {pixels}, ptr {e}, i64 0)")
+        self.tile.fitted(f, self.out.shape[3], spot, call)
 
 
 def packed(w: Array, runs: tuple[tuple[int, int], ...], together: int, vectors: int, lanes: int) -> Array:
-    """Weights [taps, depth, channels] by panels of channels, so many bytes of the depth together, zeros behind."""
-    taps, _, channels = w.shape
+    """Weights [taps, depth, channels], whole vectors of channels, by panels; so many bytes of the depth together."""
+    taps = len(w)
     ends = np.cumsum([length for _, length in runs])
-    whole = -(-channels // lanes) * lanes
     parts = []
     for end, (_, length) in zip(ends, runs, strict=True):
-        part = np.zeros((taps, -(-length // together) * together, whole), np.int8 if together == 4 else np.int16)
-        part[:, :length, :channels] = w[:, end - length:end]
-        parts.append(part.reshape(taps, -1, together, whole).swapaxes(2, 3))
-    wide = np.concatenate(parts, 1).reshape(-1, whole, together)
+        part = np.zeros((taps, -(-length // together) * together, w.shape[2]), np.int8 if together == 4 else np.int16)
+        part[:, :length] = w[:, end - length:end]
+        parts.append(part.reshape(taps, -1, together, w.shape[2]).swapaxes(2, 3))
+    wide = np.concatenate(parts, 1).reshape(-1, w.shape[2], together)
     step = vectors * lanes
-    return np.concatenate([wide[:, at:at + step].reshape(-1) for at in range(0, whole, step)]).view(np.uint8)
+    return np.concatenate([wide[:, at:at + step].reshape(-1) for at in range(0, w.shape[2], step)]).view(np.uint8)
 
 
 def taken(b: Bound, axis: int) -> bool:
@@ -273,34 +246,95 @@ def scaling(b: Bound, reach: tuple[Array, Array], machine: Machine) -> Scaling:
     return planned(steps, Range.of(b.outs[0], b.args["act"]), machine)
 
 
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """Filters over an image, and the addition that may follow: what tasks are made of.
+
+    `cells` are a filter's rows and columns, `centred` weights [taps, depth, channels] less their zero point, `start`
+    what sums begin with, [channels].
+    """
+
+    x: Place
+    out: Place
+    strides: tuple[int, int]
+    row: int
+    runs: tuple[tuple[int, int], ...]
+    cells: tuple[int, int]
+    centred: Array
+    zero: int
+    start: Array
+    scaling: Scaling
+    range: Range
+    signed: bool
+    added: Addition | None
+    extras: Extras
+
+    @property
+    def row_of_pixels(self) -> bool:
+        """Whether pixels are read one after the other, as if they were one row."""
+        return self.cells == self.strides == (1, 1) and self.x.even
+
+    @property
+    def narrow(self) -> bool:
+        """Whether weights are signed bytes."""
+        return bool(self.centred.min() >= -128 and self.centred.max() <= 127)
+
+
 def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, int], dilations: tuple[int, int],
-         filters: Array) -> Bytes:
+         filters: Array) -> Task:
     """The task of filters [out, kh, kw, in] over an image, and of the addition that may follow in the group."""
-    b, lanes = group.head, w.machine.lanes
+    b = group.head
     channels, kh, kw, depth = filters.shape
-    runs = runs_of(kw, dilations[1], depth, x)
     added = addition_of(group, w.machine)
     extras: Extras = (as_image(w.place(added[1]), out.shape),) if added else ()
-    if kh == kw == 1 and strides == (1, 1) and all(p.even for p in (x, out, *extras)):
-        x, out, extras = as_row(x), as_row(out), tuple(map(as_row, extras))
-    matrix = filters.reshape(channels, -1).T
-    centred = matrix.astype(np.int16) - grid(b.args["w"])[1]
-    zero, fits = grid(b.args["w"])[1], centred.min() >= -128 and centred.max() <= 127
-    shift = 128 - zero if w.machine.vnni and not fits and all(length % 4 == 0 for _, length in runs) else 0
-    together = 4 if w.machine.vnni and (fits or shift) else 2
+    matrix, zero = filters.reshape(channels, -1).T, grid(b.args["w"])[1]
     reach, start = sums(b, matrix)
-    signed = x_signed(b)
-    if together == 4 and signed:
-        start = start - 128 * centred.sum(0, dtype=np.int64)
+    layer = Layer(x, out, strides, dilations[0] * x.strides[1], runs_of(kw, dilations[1], depth, x), (kh, kw),
+                  (matrix.astype(np.int16) - zero).reshape(kh, -1, channels), zero, start, scaling(b, reach, w.machine),
+                  Range.of(b.outs[0], b.args["act"]), x_signed(b), added[0] if added else None, extras)
+    return _tiled(w, layer) or _vectors(w, layer)
+
+
+def _tiled(w: Workshop, layer: Layer) -> Tiled | None:
+    """A layer's task with AMX, where that is worth it."""
+    x, out, (taps, _, channels) = layer.x, layer.out, layer.centred.shape
+    places = (out, *layer.extras)
+    flat = layer.row_of_pixels and (out.shape[0] == 1 or all(p.even for p in places))
+    rows = 1 if flat else math.prod(out.shape[:2])
+    height = height_of(math.prod(out.shape[:3]) if flat else out.shape[2], rows)
+    depth, shift = Depth.of(taps, layer.row, layer.runs), 0 if layer.narrow else 128 - layer.zero
+    if not w.machine.amx or not height or shift and (shift > 127 or depth.steps * depth.size != layer.runs[0][1]):
+        return None
+    vectors = min(4, -(-channels // LANES))
+    where = order_of(channels, vectors, LANES, True)
+    ones = w.pack(np.full(depth.size * LANES, shift, np.int8).view(np.uint8)) if shift else None
+    weights = packed_tiles(dealt(layer.centred - shift, where), depth, vectors)
+    return Tiled(x, out, depth, layer.strides, height, flat, vectors, w.pack(config(height, depth.size)),
+                 w.pack(weights), w.pack(blocks_of(layer.start, layer.scaling, where, LANES)), ones, layer.signed,
+                 layer.scaling.formula, layer.range, layer.added, layer.extras)
+
+
+def _vectors(w: Workshop, layer: Layer) -> Bytes:
+    """A layer's task with vectors."""
+    x, out, extras, machine = layer.x, layer.out, layer.extras, w.machine
+    lanes, (taps, deep, channels) = machine.lanes, layer.centred.shape
+    if layer.row_of_pixels and all(p.even for p in (out, *extras)):
+        x, out, extras = as_row(x), as_row(out), tuple(map(as_row, extras))
+    quads_fit = all(length % 4 == 0 for _, length in layer.runs)
+    shift = 128 - layer.zero if machine.vnni and not layer.narrow and quads_fit else 0
+    together = 4 if machine.vnni and (layer.narrow or shift) else 2
+    start = layer.start
+    if together == 4 and layer.signed:
+        start = start - 128 * layer.centred.sum((0, 1), dtype=np.int64)
     n, rows, width, _ = out.shape
-    tile = best(channels, -(-kw * depth // together), kh, n * rows, width, lanes, w.machine.registers)
-    fit = (SHIFTED if shift else PAIRED if w.machine.registers == 16 else FIT[32])[tile.vectors]
+    tile = best(channels, -(-deep // together), taps, n * rows, width, lanes, machine.registers)
+    fit = (SHIFTED if shift else PAIRED if machine.registers == 16 else FIT[32])[tile.vectors]
     tile = tile if tile.sizes[0][0] <= fit else cut(width, fit, tile.vectors)
-    found = scaling(b, reach, w.machine)
-    weights = packed((centred - shift).reshape(kh, -1, channels), runs, together, tile.vectors, lanes)
-    return Bytes(x, out, kh, runs, dilations[0] * x.strides[1], strides, w.pack(weights),
-                 w.pack(blocks(start, found, lanes)), tile, together, signed, found.formula,
-                 Range.of(b.outs[0], b.args["act"]), added[0] if added else None, extras, shift)
+    where = order_of(channels, tile.vectors, lanes, machine.x86)
+    weights = packed(dealt(layer.centred - shift, where), layer.runs, together, tile.vectors, lanes)
+    return Bytes(x, out, taps, layer.runs, layer.row, layer.strides, w.pack(weights),
+                 w.pack(blocks_of(start, layer.scaling, where, lanes)), tile, together, layer.signed,
+                 layer.scaling.formula, layer.range, layer.added, extras, shift)
 
 
 def x_signed(b: Bound) -> bool:

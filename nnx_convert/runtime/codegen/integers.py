@@ -16,6 +16,15 @@ def bounded(f: Function, type: str, x: str, low: int, high: int) -> str:
     return x
 
 
+def clipped(f: Function, type: str, x: str, low: int, high: int, signed: bool) -> str:
+    """Bytes within low..high, where these are not all bytes there are."""
+    least, most = (-128, 127) if signed else (0, 255)
+    for name, bound, end in (("max", low, least), ("min", high, most)):
+        if bound != end:
+            x = f.call(type, f"llvm.{'su'[not signed]}{name}.{mangled(type)}", (type, x), (type, number(type, bound)))
+    return x
+
+
 def widened(f: Function, lanes: int, x: str, signed: bool, element: str = "i32") -> str:
     """Bytes as wider integers."""
     return f.let(f"{'sext' if signed else 'zext'} {vector(lanes, 'i8')} {x} to {vector(lanes, element)}")

@@ -1,6 +1,7 @@
 """What code is generated for: an architecture by its features, never by a processor's name."""
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from contextlib import suppress
@@ -12,6 +13,7 @@ from importlib.util import find_spec
 AVX2 = frozenset({"avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2",
                   "movbe", "xsave"})
 AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+AMX = frozenset({"amx-tile", "amx-int8"})
 BASELINE = frozenset({"sse", "sse2", "cx8", "fxsr", "mmx"})
 #: What every aarch64 has, and products of four signed bytes at once.
 AARCH64, DOTPROD = frozenset({"neon"}), frozenset({"dotprod"})
@@ -65,7 +67,7 @@ class Machine:
     @property
     def amx(self) -> bool:
         """Whether there are tiles of bytes."""
-        return self.avx512 and self.features >= {"amx-tile", "amx-int8"}
+        return self.vnni and self.features >= AMX
 
     @property
     def bits(self) -> int:
@@ -107,10 +109,17 @@ def host() -> Machine:
         raise ImportError("there is no llvmlite")
     known = told() if sys.platform == "linux" and os.uname().machine == "x86_64" else None
     if known is not None:
-        return Machine("x86_64-unknown-linux-gnu", known)
+        tiles = known >= AMX and permitted()
+        return Machine("x86_64-unknown-linux-gnu", frozenset(f for f in known if tiles or not f.startswith("amx")))
     import llvmlite.binding as llvm
     found = llvm.get_host_cpu_features()
     return Machine(llvm.get_process_triple(), frozenset(name for name, there in found.items() if there))
+
+
+def permitted() -> bool:
+    """Ask Linux for the state of tiles, which a process has only when it has asked, for all of its threads."""
+    ask, number, state = 158, 0x1023, 18         # arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return bool(ctypes.CDLL(None).syscall(*map(ctypes.c_long, (ask, number, state))) == 0)
 
 
 def told(path: str = "/proc/cpuinfo") -> frozenset[str] | None:

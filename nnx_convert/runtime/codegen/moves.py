@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from .elements import merged, start
 from .ir import SHARED, Function, Module
 from .places import Place
 
@@ -47,12 +48,18 @@ class Copy:
 
 def copied(f: Function, source: Place, to: Place) -> None:
     """Emit the copy of an array of any strides, its rows shared by threads."""
-    width = source.shape[-1] * source.item
-    lead = source.shape[:-1]
+    outer = next((n + 1 for n, size in enumerate(source.shape[:-1]) if size > 1), 0)     # it is what threads share
+    shape, strides = merged(source.shape[outer:], [p.strides[outer:] for p in (to, source)])
+    if any(s[-1] != source.item for s in strides):
+        shape, strides = (*shape, 1), [(*s, source.item) for s in strides]
+    shape = (*source.shape[:outer], *shape)
+    strides = [(*p.strides[:outer], *s) for p, s in zip((to, source), strides, strict=True)]
+    width, lead = shape[-1] * source.item, shape[:-1]
     first, last = f.share(math.prod(lead))
 
     def row(i: str, _: list[str]) -> None:
-        f.copy(address(f, to, i, lead), address(f, source, i, lead), width)
+        begin, read = (start(f, p, s[:-1], i, lead) for p, s in zip((to, source), strides, strict=True))
+        f.copy(begin, read, width)
     f.loop(first, last, 1, [], row)
 
 

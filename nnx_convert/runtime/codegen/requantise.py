@@ -267,10 +267,20 @@ def scaled(f: Function, formula: str, lanes: int, x: str, block_: str, offset: i
     The vector's block of parameters is so many bytes behind `block_`. Who makes code sees to it
     that no |result| is above 2 ** 30.
     """
+    return by_formula(f, formula, lanes, x, parameters(f, formula, lanes, block_, offset))
+
+
+def parameters(f: Function, formula: str, lanes: int, block_: str, offset: int = 0) -> list[str]:
+    """The parameters of a vector of channels, from its block."""
     at, given = offset + 4 * lanes, []
     for kind in PARAMETERS[formula]:
         given.append(f.load(vector(lanes, kind), block_, at, 4))
         at += SIZES[kind] * lanes
+    return given
+
+
+def by_formula(f: Function, formula: str, lanes: int, x: str, given: list[str]) -> str:
+    """`scaled` with the parameters that `parameters` loads."""
     if formula == "shifts":
         return _by_shifts(f, lanes, x, *given)
     if formula == "double":

@@ -49,7 +49,10 @@ class Addition:
 
     def emit(self, f: Function, lanes: int, x: str, other: str) -> str:
         """Steps of the output's grid, without its zero point, of such steps of the first's and bytes of the second."""
-        y = centred(f, lanes, other, self.second.signed, self.second.zero)
+        return self.total(f, lanes, x, centred(f, lanes, other, self.second.signed, self.second.zero))
+
+    def total(self, f: Function, lanes: int, x: str, y: str) -> str:
+        """The same of such steps of both."""
         return self._floats(f, lanes, x, y, *self.floats) if self.floats else self._shifts(f, lanes, x, y)
 
     def _floats(self, f: Function, lanes: int, x: str, y: str, a: float, b: float, offset: float) -> str:

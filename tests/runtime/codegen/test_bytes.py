@@ -14,7 +14,6 @@ from nnx_convert.runtime.codegen.bytes import PAIRED, SHIFTED, Micro
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module
 from nnx_convert.runtime.codegen.machine import AVX512, host
 from nnx_convert.runtime.codegen.objects import assembly
-from nnx_convert.runtime.codegen.requantise import Range
 from nnx_convert.runtime.codegen.tiles import FIT
 from nnx_convert.schema import OPS
 
@@ -229,7 +228,7 @@ def softmax(rng: Rng) -> Net:
 
 
 #: Those of all families, and one with wide vectors that does not multiply bytes.
-MACHINES = SHARED_MACHINES | {"avx512": host().only(AVX512)}
+MACHINES = SHARED_MACHINES | {"avx512": host().only(AVX512), "vnni": host().only(AVX512 | {"avx512vnni"})}
 #: The instruction that multiplies and adds so many bytes.
 DOT = {2: "vpmaddwd", 4: "vpdpbusd"}
 MAKES: dict[str, Callable[[Rng], Net | None]] = {
@@ -255,7 +254,7 @@ def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
     assert ran > 3
 
 
-@pytest.mark.parametrize("machine", ["host", "avx512", "avx2"])
+@pytest.mark.parametrize("machine", ["vnni", "avx512", "avx2"])
 @pytest.mark.parametrize("shift", [0, 3])
 def test_no_micro_kernel_spills(machine: str, shift: int) -> None:
     at = MACHINES[machine]
@@ -264,9 +263,8 @@ def test_no_micro_kernel_spills(machine: str, shift: int) -> None:
         if shift and not at.vnni:
             continue
         m = Module(at)
-        name = Micro(tuple(64 * i for i in range(pixels)), tuple(96 * i for i in range(pixels)), vectors, 1, 0,
-                     ((0, 64),), 0, together, not shift, "around", Range(3, -128, 127, signed=True),
-                     shift=shift).emit(m)
+        name = Micro(tuple(64 * i for i in range(pixels)), vectors, 1, 0, ((0, 64),), together, not shift, 64,
+                     shift).emit(m)
         f = Function(m, "f", SHARED, exported=True)
         f.do(f"call void @{name}(ptr %arena, ptr %weights, ptr %arena, ptr %weights)")
         f.finish()

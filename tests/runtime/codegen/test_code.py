@@ -11,9 +11,10 @@ import pytest
 from natively import MACHINES, Net, apart, both, net
 
 from nnx_convert import CompiledModel, NnxError
-from nnx_convert.runtime.codegen import bytes, mathematics
+from nnx_convert.runtime.codegen import mathematics
 from nnx_convert.runtime.codegen.dense import Micro
 from nnx_convert.runtime.codegen.elements import Part
+from nnx_convert.runtime.codegen.epilogue import Epilogue
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module, vector
 from nnx_convert.runtime.codegen.machine import host
 from nnx_convert.runtime.codegen.objects import Library, assembly, compiled
@@ -69,9 +70,8 @@ def test_a_long_chain_is_written_once_for_all_pixels() -> None:
 
 
 def test_the_rounding_of_bytes_is_written_once_for_all_pixels() -> None:
-    m, places = Module(host()), tuple(range(0, 384, 64))
-    out = Range(0, -128, 127, signed=True)
-    bytes.Micro(places, places, 3, 1, 0, ((0, 16),), 0, 2, True, "shifts", out).emit(m)
+    m = Module(host())
+    Epilogue(3, 0, "shifts", Range(0, -128, 127, signed=True), 64).emit(m)
     assert m.text().count(f"mul <{host().lanes} x i64>") == 3
 
 

@@ -1,0 +1,172 @@
+"""What becomes of sums of products of bytes: scaled, added to something else, packed, stored, pixel after pixel.
+
+On x86, packing four vectors of 32 bits into one of bytes works on stretches of 16 bytes, which leaves the vectors'
+elements in turn. So the channels of a panel are dealt to its vectors beforehand, as `order` says, and come out in line.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...types import Array
+from .integers import STRETCH, clipped, flipped, halved, quartered, shuffled, widened, woven
+from .ir import Function, Module, number, vector
+from .requantise import Range, Scaling, block, blocks, by_formula, kept, narrowed, parameters
+from .sums import Addition
+
+#: Elements of 32 bits in a stretch.
+QUARTER = STRETCH // 4
+
+
+def order(vectors: int, lanes: int, x86: bool = True) -> Array:
+    """The channels that so many vectors hold, element after element."""
+    if not x86:
+        return np.arange(vectors * lanes)
+    return np.arange(vectors * lanes).reshape(-1, vectors, QUARTER).swapaxes(0, 1).reshape(-1)
+
+
+def order_of(channels: int, vectors: int, lanes: int, x86: bool) -> Array:
+    """The same for channels in panels of so many vectors, up to whole vectors; the last panel may have fewer."""
+    there = -(-channels // lanes)
+    return np.concatenate([at * lanes + order(min(vectors, there - at), lanes, x86)
+                           for at in range(0, there, vectors)])
+
+
+def dealt(values: Array, where: Array) -> Array:
+    """Values [..., channels] in an order of channels, with zeros for those beyond the last one."""
+    wide = np.zeros((*values.shape[:-1], where.size), values.dtype)
+    wide[..., :values.shape[-1]] = values
+    return wide[..., where]
+
+
+def blocks_of(start: Array, found: Scaling, where: Array, lanes: int) -> Array:
+    """`requantise.blocks` in an order of channels."""
+    return blocks(dealt(start, where), Scaling(found.formula, tuple(dealt(p, where) for p in found.parameters)), lanes)
+
+
+def stored(f: Function, lanes: int, steps: Sequence[str], out: Range, count: int, to: str) -> None:
+    """Up to four vectors of steps of a grid as bytes, of which `count` are stored: channels dealt by `order`."""
+    if len(steps) == 1 or not f.machine.x86:
+        for j, y in enumerate(steps):
+            f.store_first(min(count - j * lanes, lanes), lanes, "i8", narrowed(f, lanes, y, out), to, j * lanes)
+        return
+    half, found = vector(2 * lanes, "i16"), []
+    for a, b in zip(steps[::2], (*steps[1::2], steps[-1])[:-(-len(steps) // 2)], strict=True):
+        y = halved(f, lanes, a, b)
+        saturated = f"llvm.sadd.sat.v{2 * lanes}i16"
+        found.append(f.call(half, saturated, (half, y), (half, number(half, out.zero))) if out.zero else y)
+    value = clipped(f, vector(4 * lanes, "i8"), quartered(f, lanes, found[0], found[-1], out.signed), out.low,
+                    out.high, out.signed)
+    size = len(steps) * QUARTER
+    which = [s * STRETCH + n for s in range(lanes // QUARTER) for n in range(size)]
+    store_bytes(f, count, shuffled(f, vector(4 * lanes, "i8"), value, value, which), len(which), to)
+
+
+def store_bytes(f: Function, count: int, value: str, lanes: int, to: str) -> None:
+    """The first `count` of so many bytes: at once, or in pieces where the machine has no masks."""
+    kind, at = vector(lanes, "i8"), 0
+    if count == lanes and lanes & (lanes - 1) == 0:
+        f.store(kind, value, to, 0, 1)
+        return
+    for size in (64, 32, 16, 8, 4, 2, 1):
+        if count - at >= size:
+            part = shuffled(f, kind, value, value, list(range(at, at + size)))
+            f.store(vector(size, "i8") if size > 1 else "<1 x i8>", part, to, at, 1)
+            at += size
+
+
+def loaded(f: Function, lanes: int, vectors: int, pointer: str, r: Range) -> list[str]:
+    """Bytes of a grid as vectors of its steps, dealt by `order`. Up to a vector of bytes is read."""
+    zero, whole = r.zero + (128 if r.signed else 0), vector(lanes, "i32")
+    if vectors == 1 or not f.machine.x86:
+        parts = (f.load(vector(lanes, "i8"), pointer, j * lanes, 1) for j in range(vectors))
+        return [_steps(f, lanes, widened(f, lanes, part, r.signed), r.zero) for part in parts]
+    size, four = min(vectors, 4) * QUARTER, vector(4 * lanes, "i8")
+    given = vector(2 * lanes if vectors == 2 else 4 * lanes, "i8")
+    x = f.load(given, pointer, 0, 1)
+    x = flipped(f, given, x) if r.signed else x
+    if vectors == 2:
+        half = vector(2 * lanes, "i16")
+        x = widened(f, 2 * lanes, x, False, "i16")
+        found = [woven(f, half, x, "zeroinitializer", high) for high in (False, True)]
+        return [_steps(f, lanes, f.let(f"bitcast {half} {v} to {whole}"), zero) for v in found]
+    if vectors == 3:
+        x = shuffled(f, four, x, x, [s * size + n % size for s in range(lanes // QUARTER) for n in range(STRETCH)])
+    found = []
+    for v in range(vectors):
+        which = [s * STRETCH + QUARTER * v + d if byte == 0 else 4 * lanes
+                 for s in range(lanes // QUARTER) for d in range(QUARTER) for byte in range(4)]
+        y = shuffled(f, four, x, "zeroinitializer", which)
+        found.append(_steps(f, lanes, f.let(f"bitcast {four} {y} to {whole}"), zero))
+    return found
+
+
+def _steps(f: Function, lanes: int, x: str, zero: int) -> str:
+    whole = vector(lanes, "i32")
+    return f.let(f"sub {whole} {x}, {number(whole, zero)}") if zero else x
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """A function `(S, C, blocks, count, E, x)`: the results at C of `count` pixels, of which at S are the sums.
+
+    For each pixel there are `vectors` of them; with `shared` one more, which is added to all. Of the channels, those
+    of the last vector are `tail` (0: all). Pixels are `step` bytes apart, and what is `added` to results, at E,
+    `extra`. With a `width`, images have rows of so many pixels and so many more bytes behind each: `gaps`, of C and E;
+    `x` is the first pixel's place in its row.
+    """
+
+    vectors: int
+    tail: int
+    formula: str
+    out: Range
+    step: int
+    added: Addition | None = None
+    extra: int = 0
+    shared: bool = False
+    width: int = 0
+    gaps: tuple[int, int] = (0, 0)
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("epilogue", self), lambda name: self._build(m, name))
+
+    def _build(self, m: Module, name: str) -> None:
+        f = Function(m, name, (("ptr noalias readonly", "%S"), ("ptr", "%C"), ("ptr noalias readonly", "%blocks"),
+                               ("i64", "%count"), ("ptr", "%E"), ("i64", "%x")))
+        lanes = m.machine.lanes
+        given = [parameters(f, self.formula, lanes, "%blocks", j * block(self.formula) * lanes)
+                 for j in range(self.vectors)]
+        size = 4 * lanes * (self.vectors + self.shared)
+
+        def pixel(_: str, now: list[str]) -> list[str]:
+            s, c, e, x = now
+            self._pixel(f, given, s, c, e)
+            c, e = f.at(c, self.step), f.at(e, self.extra)
+            if self.width:
+                x = f.add(x, 1)
+                last = f.let(f"icmp eq i64 {x}, {self.width}")
+                c, e = (f.at(p, f.select(last, "i64", str(gap), "0")) if gap else p
+                        for p, gap in zip((c, e), self.gaps, strict=True))
+                x = f.select(last, "i64", "0", x)
+            return [f.at(s, size), c, e, x]
+        f.loop(0, "%count", 1, [("ptr", "%S"), ("ptr", "%C"), ("ptr", "%E"), ("i64", "%x")], pixel, guarded=False)
+        f.finish()
+
+    def _pixel(self, f: Function, given: list[list[str]], s: str, c: str, e: str) -> None:
+        """The result of one pixel."""
+        lanes, out = f.machine.lanes, self.out
+        kind, size = vector(lanes, "i32"), 4 * lanes
+        sums = [f.load(kind, s, j * size, size) for j in range(self.vectors)]
+        if self.shared:
+            more = f.load(kind, s, self.vectors * size, size)
+            sums = [f.let(f"add {kind} {x}, {more}") for x in sums]
+        steps = [by_formula(f, self.formula, lanes, x, p) for x, p in zip(sums, given, strict=True)]
+        if self.added:
+            others = loaded(f, lanes, self.vectors, e, self.added.second)
+            steps = [self.added.total(f, lanes, kept(f, lanes, y, out), z)
+                     for y, z in zip(steps, others, strict=True)]
+            out = self.added.out
+        stored(f, lanes, steps, out, (self.vectors - 1) * lanes + (self.tail or lanes), c)
