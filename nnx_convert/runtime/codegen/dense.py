@@ -5,7 +5,6 @@ at a time for all lanes, and weights are packed by panels of channels, so that b
 """
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from ...ops import conv
-from ...types import F32, Array, Shape, Tensor
+from ...types import F32, Array, Tensor
 from ..bind import Bound
-from .elements import BOUNDS, Part, chainable, chained, spread, tensors_of
+from .elements import BOUNDS, Part, chained, follows, matched
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .places import Border, Place
-from .tasks import Family, Group, Task, Workshop, native, slots_of
+from .tasks import Family, Group, Task, Workshop, native
 from .tiles import UNROLLED, Spot, Tile, best
 
 ITEM = 4
@@ -243,7 +242,7 @@ def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, in
     """The task of filters [out, kh, kw, in] over an image, and of what follows in the group."""
     lanes, args = w.machine.lanes, group.head.args
     chain, slots = chained(group.tail, group.head.outputs[0])
-    extras = tuple(as_image(w.place(s), out.shape) for s in slots)
+    extras = tuple(matched(w.place(s), out.shape) for s in slots)
     if out.shape[1] > out.shape[2] == 1:
         x, out, extras = on_side(x), on_side(out), tuple(map(on_side, extras))
         strides, dilations, filters = strides[::-1], dilations[::-1], filters.transpose(0, 2, 1, 3)
@@ -259,11 +258,7 @@ def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, in
                  chain, extras)
 
 
-def as_image(p: Place, shape: Shape) -> Place:
-    """An array that broadcasts to an image, or to rows of it, as that image; strides of 0 where it is repeated."""
-    if p.size == math.prod(shape) and p.shape != shape:
-        return p.reshaped(shape)
-    return replace(p, shape=shape, strides=spread(p, shape), border=Border())
+as_image, followed = matched, follows
 
 
 def on_side(p: Place) -> Place:
@@ -278,15 +273,6 @@ def as_row(p: Place) -> Place:
     cell = p.strides[2]
     return replace(p, shape=(1, 1, n * h * w, c), strides=(n * h * w * cell, n * h * w * cell, cell, p.strides[3]),
                    border=Border())
-
-
-def followed(group: Group, b: Bound, machine: Machine) -> bool:
-    """Operations of elements whose other inputs are of the image's size, one number a channel, or one in all."""
-    shape = group.outs[0].shape
-    if not chainable(b, machine) or b.outs[0].shape != shape or len(group.tail) >= 6:
-        return False
-    others = [t for t, s in zip(tensors_of(b), slots_of(b), strict=True) if s not in group.outputs]
-    return all(t.shape == shape or t.size == 1 or t.size == t.shape[-1] == shape[-1] for t in others)
 
 
 # Convolutions.
@@ -328,5 +314,5 @@ def _make_product(w: Workshop, group: Group) -> Task:
     return made(w, group, x, out, (1, 1), (1, 1), np.asarray(matrix).reshape(units, 1, 1, depth))
 
 
-native(Family(_takes, _make, border_of, strided=True, fuses=followed), conv.CONV_2D)
-native(Family(_takes, _make_product, fuses=followed), conv.FULLY_CONNECTED)
+native(Family(_takes, _make, border_of, strided=True, fuses=follows), conv.CONV_2D)
+native(Family(_takes, _make_product, fuses=follows), conv.FULLY_CONNECTED)

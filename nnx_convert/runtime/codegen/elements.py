@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...ops import elementwise as e
@@ -13,12 +13,14 @@ from . import mathematics
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .mathematics import flags, select
-from .places import Place
-from .tasks import Family, Group, Task, Workshop, kind, native
+from .places import Border, Place
+from .tasks import Family, Group, Task, Workshop, kind, native, slots_of
 
 ITEM = 4
 #: What a fused activation keeps.
 BOUNDS: tuple[tuple[float | None, float | None], ...] = ((None, None), (0.0, None), (-1.0, 1.0), (0.0, 6.0))
+#: Operations that follow one at most.
+LONGEST = 12
 #: Writes an operation on values of a type: (function, type, values) -> value.
 Emit = Callable[..., str]
 
@@ -219,13 +221,45 @@ def chained(members: Sequence[Bound], first: Slot | None = None) -> tuple[tuple[
 
 
 def _fuses(group: Group, b: Bound, machine: Machine) -> bool:
-    """Another operation of elements, of a result no larger than the chain's."""
-    return chainable(b, machine) and b.outs[0].shape == group.outs[0].shape and len(group.tail) < 12
+    """Another operation of elements; what is repeated in other ways than `follows` admits asks for equal shapes."""
+    if not chainable(b, machine) or len(group.tail) >= LONGEST:
+        return False
+    equal = all(m.outs[0].shape == b.outs[0].shape for m in group.members)
+    return equal or all(_flat(group, m) for m in (*group.members, b))
 
 
 def _make(w: Workshop, group: Group) -> Task:
     chain, inputs = chained(group.members)
-    return Elements(tuple(map(w.place, inputs)), w.place(group.outputs[0]), chain)
+    out = w.place(group.outputs[0])
+    return Elements(tuple(matched(w.place(s), out.shape) for s in inputs), out, chain)
 
 
 native(Family(chainable, _make, fuses=_fuses), *OPS)
+def follows(group: Group, b: Bound, machine: Machine) -> bool:
+    """Whether an operation of elements can be done to a group's results one by one."""
+    return chainable(b, machine) and len(group.tail) < LONGEST and _flat(group, b)
+
+
+def _flat(group: Group, b: Bound) -> bool:
+    """Whether an operation gives as many rows of channels as a group's head, and what it reads that is not of the
+    group is as large, one number a channel, or one in all."""
+    shape, inner = group.head.outs[0].shape, {s for m in group.members for s in m.outputs}
+    others = [t.shape for t, s in zip(tensors_of(b), slots_of(b), strict=True) if s not in inner]
+    return alike(b.outs[0].shape, shape) and all(
+        alike(s, shape) or math.prod(s) == 1 or math.prod(s) == s[-1] == shape[-1] for s in others)
+
+
+def alike(a: Shape, b: Shape) -> bool:
+    """Whether arrays of two shapes have the same rows of channels."""
+    return math.prod(a) == math.prod(b) and a[-1:] == b[-1:]
+
+
+def matched(p: Place, shape: Shape) -> Place:
+    """What `follows` admits, or broadcasts to a shape, as an array of this shape; strides of 0 where it is repeated."""
+    if p.shape != shape and p.size == math.prod(shape):
+        p = p.reshaped(shape)
+    elif p.size == 1 or p.size == p.shape[-1] == shape[-1]:
+        p = p.reshaped((p.size,))
+    return replace(p, shape=shape, strides=spread(p, shape), border=Border())
+
+

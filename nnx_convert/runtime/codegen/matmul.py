@@ -9,8 +9,8 @@ import numpy as np
 from ...ops import conv, host
 from ...types import Shape
 from ..bind import Bound
-from .dense import ITEM, Micro, as_image, followed
-from .elements import Part, chained, start
+from .dense import ITEM, Micro
+from .elements import Part, chained, follows, matched, start
 from .folds import floats
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
@@ -157,7 +157,7 @@ def _make(w: Workshop, group: Group) -> Task:
     panels = math.prod(lead) * tile.panels(out.shape[-1], lanes)
     return Product(x, y, out, w.place(SCRATCH), w.pack(np.zeros(tile.vectors * lanes, np.float32)), tile,
                    max(1, min(tile.parts, -(-PARTS // panels))), chain,
-                   tuple(as_image(w.place(s), out.shape) for s in slots))
+                   tuple(matched(w.place(s), out.shape) for s in slots))
 
 
-native(Family(_takes, _make, scratch=_room, fuses=followed), conv.BATCH_MATMUL, host.MATMUL)
+native(Family(_takes, _make, scratch=_room, fuses=follows), conv.BATCH_MATMUL, host.MATMUL)

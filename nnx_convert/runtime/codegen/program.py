@@ -2,17 +2,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ...errors import RunError
 from ...types import Array, Tensor
-from ..bind import Bound, Program, Slot, Step, failing, fill
+from ..bind import Program, Slot, Step, failing, fill
 from ..blas import cores
 from ..memory import affordable
 from ..plan import ALIGN, _Block, _place
+from .fusion import groups
 from .ir import Function, Module
 from .machine import Machine
 from .moves import Copy, FillBorders
@@ -27,49 +28,6 @@ Arrays = Sequence[Array | None]
 ARENAS = 2
 #: What one thing in the order of a run does: operations natively, one in NumPy, or a copy that a reader wants.
 Unit = Group | Step | tuple[Slot, Slot]
-
-
-def groups(program: Program, machine: Machine) -> list[Group | Step]:
-    """The steps, those done natively as groups; one that is fused stands where its last member stood."""
-    readers: dict[Slot, int] = {}
-    for slot in (*program.outputs, *program.outputs, *program.outputs, *(s for t in program.steps for s in t.reads)):
-        readers[slot] = readers.get(slot, 0) + 1
-    found: dict[int, Group | Step] = {}
-    made: dict[Slot, tuple[int, Group]] = {}     # by the one slot that a group writes: its place, and itself
-    for n, step in enumerate(program.steps):
-        group: Group | Step = step
-        if step.bound is not None and step.elsewhere:
-            taken_in = _fused(step.bound, made, readers, machine)
-            group = Group(step.bound)
-            if taken_in is not None:
-                group, places = taken_in
-                for place in places:
-                    del found[place]
-            if len(step.outs) == 1:
-                made[step.outs[0]] = n, group
-        found[n] = group
-    return list(found.values())
-
-
-def _fused(b: Bound, made: Mapping[Slot, tuple[int, Group]], readers: Mapping[Slot, int], machine: Machine
-           ) -> tuple[Group, tuple[int, ...]] | None:
-    """The group that an operation is done with, with it, and the places of the groups that this takes in.
-
-    That is one whose result it alone reads; or one whose result is read twice, by it and by another operation whose
-    result it alone reads as well (x * f(x)).
-    """
-    reads = [s for s in slots_of(b) if s in made]
-    for slot in reads:
-        n, head = made[slot]
-        if readers[slot] == 1 and _family(head).fuses(head, b, machine):
-            return Group(head.head, (*head.tail, b)), (n,)
-        for other in reads:
-            k, between = made[other]
-            if readers[slot] == 2 and readers[other] == 1 and not between.tail and slot in slots_of(between.head):
-                longer = Group(head.head, (*head.tail, between.head))
-                if _family(head).fuses(head, between.head, machine) and _family(head).fuses(longer, b, machine):
-                    return Group(head.head, (*longer.tail, b)), (n, k)
-    return None
 
 
 @dataclass
@@ -138,6 +96,8 @@ class Planner:
 
     def _units(self, order: Sequence[Group | Step]) -> list[Unit]:
         """The units with the copies that readers want who get no border."""
+            elif isinstance(unit, Group) and unit.reshaped:
+                stiff.update(self.root(s) for b in unit.tail for s in (*slots_of(b), *b.outputs))
         units: list[Unit] = []
         for unit in order:
             if isinstance(unit, Group):
@@ -235,7 +195,8 @@ def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]
             continue
         own = {s: layout.places[made] for s, made in planner.copies.get(unit, {}).items()}
         scratch = {SCRATCH: layout.scratch[n]} if n in layout.scratch else {}
-        shop.places = {**layout.places, **own, **scratch}
+        result = {s: layout.places[s].reshaped(unit.head.outs[0].shape) for s in unit.outputs if unit.reshaped}
+        shop.places = {**layout.places, **own, **scratch, **result}
         work = _family(unit).make(shop, unit)
         tasks += work.tasks if isinstance(work, Phases) else (work,)
         shop.places = layout.places
