@@ -1,7 +1,7 @@
 """Factors and terms per channel go into the product before them, and padding with zeros into the convolution after.
 
-A product of two floats is rounded once, whatever it is computed in; biases are computed in float64. Images are
-channels first here: this pass is one of those before the layout.
+A product of two floats is rounded once, whatever it is computed in; biases are computed in float64. What takes
+factors has channels first here: this pass is one of those before the layout.
 """
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ CONVOLUTIONS = {conv.CONV_2D.name: 0, conv.GROUPED_CONV_2D.name: 0, conv.TRANSPO
                 conv.DEPTHWISE_CONV_2D.name: 3}
 #: What leaves a constant one, its elements in another order.
 MOVES = (shape.TRANSPOSE, shape.RESHAPE)
+#: The code of a padding scheme that adds nothing.
+VALID = 2
 
 
 @dataclass(frozen=True)
@@ -155,15 +157,18 @@ def padded(op: OpDef) -> None:
         """Zeros around the image are the convolution's own padding."""
         before = g.producer(node.args["x"])
         amounts = zeros(before)
-        if before is None or amounts is None or not node.args.get("nchw") or "scheme" in node.args \
-                or node.args["x"].type not in (F32, F16):
+        plain = node.args["x"].type in (F32, F16) or before is not None and before.op is shape.PAD
+        if before is None or amounts is None or not plain or node.args.get("scheme", VALID) != VALID:
             return None
         rows = amounts.array.tolist()
-        if rows[:2] != [[0, 0], [0, 0]] or min(map(min, rows)) < 0:
+        first = 2 if node.args.get("nchw") else 1
+        image = rows[first:first + 2]
+        if any(map(any, rows[:first] + rows[first + 2:])) or min(map(min, rows)) < 0:
             return None
-        (pt, pb), (pl, pr) = rows[2:]
+        (pt, pb), (pl, pr) = image
         more = {"pl": pl, "pr": pr, "pt": pt, "pb": pb}
-        args = dict(node.args) | {n: node.args[n] + v for n, v in more.items()} | {"x": before.args["x"]}
+        args = {n: v for n, v in node.args.items() if n != "scheme"} | {"x": before.args["x"]}
+        args |= {n: args.get(n, 0) + v for n, v in more.items()}
         return g(node.op, out=node.outputs[0].tensor, **args)
 
 

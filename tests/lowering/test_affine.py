@@ -85,11 +85,22 @@ def padded(g: Build, x: Value) -> Value:
     return plain(g, g(shape.PAD, x, [[0, 0], [0, 0], [1, 2], [0, 1]]))
 
 
+def channels_last(op: Any, *pads: list[int], **more: Any) -> Made:
+    """Padding, then a convolution of a scheme over [2, 4, 6, 5]."""
+    def built(g: Build, x: Value) -> Value:
+        w = (1, 3, 2, 5) if op is conv.DEPTHWISE_CONV_2D else (6, 3, 2, 5)
+        return g(op, g(shape.PAD, x, pads), const(g, *w), const(g, w[0] if w[0] > 1 else 5), sw=1, sh=2, act=0, **more)
+    return built
+
+
+AROUND = ([0, 0], [1, 2], [0, 1], [0, 0])
 FOLDED: dict[str, tuple[Made, list[str]]] = {
     "conv": (after(plain), ["CONV_2D"]), "moved weights": (after(moved), ["CONV_2D"]),
     "depthwise": (after(depthwise), ["DEPTHWISE_CONV_2D"]), "grouped": (after(grouped), ["GROUPED_CONV_2D"]),
     "scattered": (after(scattered), ["TRANSPOSE_CONV_2D"]), "rows": (after(rows, True), ["LINEAR"]),
-    "row": (row, ["RESHAPE", "CONV_2D", "RESHAPE"]), "padded": (padded, ["CONV_2D"])}
+    "row": (row, ["RESHAPE", "CONV_2D", "RESHAPE"]), "padded": (padded, ["CONV_2D"]),
+    "padded, channels last": (channels_last(conv.CONV_2D, *AROUND, scheme=2), ["CONV_2D"]),
+    "padded twice": (channels_last(conv.DEPTHWISE_CONV_2D, *AROUND, mult=1, **PADS), ["DEPTHWISE_CONV_2D"])}
 
 
 def twice(g: Build, x: Value) -> Value:
@@ -130,6 +141,8 @@ KEPT: dict[str, tuple[Made, list[str]]] = {
     "read twice": (twice, ["CONV_2D", "MUL", "ADD"]),
     "along another axis": (kept(e.ADD, 1, 2, 3, 4, 5), ["CONV_2D", "ADD"]),
     "after an activation": (clipped, ["CONV_2D", "MUL"]), "padded with ones": (stretched, ["PAD_V2", "CONV_2D"]),
+    "padded to the stride": (channels_last(conv.CONV_2D, *AROUND, scheme=1), ["PAD", "CONV_2D"]),
+    "other images": (channels_last(conv.CONV_2D, [0, 1], *AROUND[1:], scheme=2), ["PAD", "CONV_2D"]),
     "divided by zero": (by_zero, ["CONV_2D", "DIV"]),
     "computed weights": (computed, ["RESHAPE", "TRANSPOSE", "CONV_2D", "MUL"])}
 
