@@ -85,6 +85,8 @@ class CompiledModel:
         `signature`: inputs and outputs have the names and the order of that entry point. A state given as an
         input counts for this run; what the run leaves is the state of the next.
         """
+        if type(inputs) is list and signature is None:
+            return self._run(inputs)
         inputs = inputs if isinstance(inputs, Mapping) else rim.listed(inputs)
         if signature is not None:
             return self._run_entry(inputs, self.entry(signature))

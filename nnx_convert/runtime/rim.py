@@ -133,14 +133,8 @@ class Door:
         self.holds = contents(port.dtype)
         self.dtype = dtype_of(self.holds) if isinstance(self.holds, str) else None
         self.optional = optional(port)
-        shape = tuple(n for n in port.shape or () if n is not None)
-        self.shape = shape if port.shape == shape else None
-        self.inner = inside(shape, operand)
-        self._as_it_is = self.dtype == operand.type.dtype != np.dtype(object)
-
-    def fits(self, value: Any) -> bool:
-        """Whether it is an array of the port's type and known shape, and the operand's elements are the same."""
-        return self._as_it_is and type(value) is np.ndarray and value.shape == self.shape and value.dtype == self.dtype
+        #: The type of arrays that are the operand's as they are.
+        self.alike = self.dtype if self.dtype == operand.type.dtype != np.dtype(object) else None
 
     def inward(self, array: Array) -> Array:
         """The port's array as the operand's; raises `InputError` where that cannot hold a value."""
@@ -161,7 +155,7 @@ class Door:
         if self.port.shape == () and array.size == 1:
             array = array.reshape(())
         if array.dtype == self.dtype:
-            return array if self._as_it_is else left(self.holds, array)
+            return array if self.alike else left(self.holds, array)
         if (array.dtype.name, self.port.dtype) == ("uint8", "int8"):
             return (array ^ np.uint8(0x80)).view(np.int8)
         return array.astype(self.dtype)
@@ -173,12 +167,13 @@ class Doors:
     def __init__(self, model: Model) -> None:
         self.inputs = tuple(Door(p, model.operands[i]) for p, i in zip(model.rim.inputs, model.inputs, strict=True))
         self.outputs = tuple(Door(p, model.operands[i]) for p, i in zip(model.rim.outputs, model.outputs, strict=True))
-        self._named = any(any(p.sizes) for p in model.rim.inputs)
+        #: Shapes of inputs that were in order, outside and inside, where their arrays may enter as they are.
+        self._seen: tuple[tuple[Shape, Shape], ...] = ()
 
     def enter(self, given: Sequence[Any]) -> list[Array | None]:
         """Users' inputs, one for each port, as the operands' arrays; raises `InputError` naming all that do not fit."""
-        if not self._named and all(door.fits(value) for door, value in zip(self.inputs, given, strict=True)):
-            return [value.reshape(door.inner) for door, value in zip(self.inputs, given, strict=True)]
+        if (seen := self._seen) and self._as_before(seen, given):
+            return [array.reshape(inner) for array, (_, inner) in zip(given, seen, strict=True)]
         found = [None if value is None and not door.optional else fitted(door.port, value)
                  for door, value in zip(self.inputs, given, strict=True)]
         if faults := [fault for fault in found if isinstance(fault, str)]:
@@ -186,7 +181,16 @@ class Doors:
         fit = [array for array in found if not isinstance(array, str)]
         arrays = [None if array is None else door.inward(array) for door, array in zip(self.inputs, fit, strict=True)]
         sizes_by_name([d.port for d in self.inputs], [None if array is None else array.shape for array in fit])
+        if all(door.alike for door in self.inputs):
+            self._seen = tuple((outside.shape, array.shape) for outside, array in zip(fit, arrays, strict=True)
+                               if outside is not None and array is not None)
         return arrays
+
+    def _as_before(self, seen: Sequence[tuple[Shape, Shape]], given: Sequence[Any]) -> bool:
+        for value, door, (shape, _) in zip(given, self.inputs, seen, strict=True):
+            if type(value) is not np.ndarray or value.shape != shape or value.dtype != door.alike:
+                return False
+        return True
 
     def leave(self, arrays: Sequence[Array]) -> list[Any]:
         """Outputs as the source file declares them: arrays, lists, None, dicts."""

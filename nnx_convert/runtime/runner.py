@@ -127,8 +127,10 @@ class Runner:
         if not any(step.elsewhere for step in program.steps):
             return Compiled(program, self.options.threads)
         from .codegen.machine import host
+        from .codegen.effort import worth
         from .codegen.program import NativeProgram
-        return NativeProgram(program, host(), self.options.threads or cores())
+        bound = (step.bound for step in program.steps if step.bound is not None and step.elsewhere)
+        return NativeProgram(program, host(), worth(self.options.threads or cores(), bound))
 
     def _eagerly(self, inputs: Arrays) -> list[Array]:
         """Step by step, each bound to the values of the one before."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -21,8 +22,9 @@ from .objects import Library, made
 #: What a native function is: (arena, weights, thread, threads, sync, base).
 RUN = (("ptr", "%arena"), ("ptr", "%weights"), ("i64", "%thread"), ("i64", "%threads"), ("ptr", "%sync"),
        ("i64", "%base"))
-#: Turns of spinning before a thread lets others run (in a barrier) or sleeps (between runs): about a millisecond.
-TURNS, PATIENCE = 2000, 20000
+#: Turns of spinning before a thread lets others run (in a barrier: about ten microseconds, as the one it waits for may
+#: want this very core) or sleeps (between runs: about a millisecond).
+TURNS, PATIENCE = 200, 20000
 #: The sync block: the barrier's counter, and the addresses of what the C library does.
 COUNTER, YIELD, WAIT, POST = 0, 64, 72, 80
 #: The mailbox of a worker: how much it was sent, whether it sleeps, its semaphore, its work (run, then run's
@@ -162,6 +164,8 @@ class Pool:
         self._state = np.zeros(BOXES + BOX * self.threads + 64, np.uint8)
         self._sync = self._state.ctypes.data + -self._state.ctypes.data % 64
         self._base = 0
+        self._workers: list[threading.Thread] = []
+        self._core = -1                                 # the workers keep off it
         self._library = _library(host())
         prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, ctypes.c_int64, ctypes.c_int64)
         self._dispatch = prototype(self._library.address("dispatch"))
@@ -177,13 +181,31 @@ class Pool:
         run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._library.address("worker"))
         for n in range(1, self.threads):
             libc.sem_init(ctypes.c_void_p(self._sync + BOXES + BOX * n + SEMAPHORE), 0, 0)
-            threading.Thread(target=run, args=(self._sync, n), daemon=True, name=f"nnx-{n}").start()
+            worker = threading.Thread(target=run, args=(self._sync, n), daemon=True, name=f"nnx-{n}")
+            worker.start()
+            self._workers.append(worker)
+        self._here = getattr(libc, "sched_getcpu", lambda: -1)
+
+    def _spread(self) -> None:
+        """Keep the workers off the core of this thread.
+
+        Linux may wake a worker on the core of the thread that waits for it and leave both there for milliseconds.
+        """
+        core = self._here()
+        if core == self._core:
+            return
+        self._core = core
+        others = os.sched_getaffinity(0) - {core} if hasattr(os, "sched_setaffinity") else set()
+        for worker in self._workers if others else ():
+            with suppress(OSError):
+                os.sched_setaffinity(worker.native_id or 0, others)
 
     def run(self, function: int, arena: int, weights: int, threads: int, barriers: int) -> None:
         """Call a native function with so many barriers; by this thread alone where another run has the workers."""
         threads = min(threads, self.threads)
         if threads > 1 and self._lock.acquire(blocking=False):
             try:
+                self._spread()
                 self._dispatch(self._sync, function, arena, weights, threads, self._base)
                 self._base += barriers * threads
             finally:
