@@ -175,14 +175,14 @@ class IntLstm:
         """The weights, from arrays."""
         first = 1 if cell.wi is None else 0
         biases = [np.zeros(self.units, I64)] * 4 if self.norm.f is not None else cell[11:15]
-        w, from_x = self._products(cell[first:4], self.cell[first:4], biases[first:], self.x)
-        r, from_h = self._products(cell[4 + first:8], self.cell[4 + first:8], [0] * 4, self.h)
+        w, from_x = self.products(cell[first:4], self.cell[first:4], biases[first:], self.x)
+        r, from_h = self.products(cell[4 + first:8], self.cell[4 + first:8], [0] * 4, self.h)
         bound = 128 * np.abs(w).sum(0).astype(I64) + np.abs(from_x.added)
         saturated = Requantizer(from_x.m, from_x.s, 0, LOW16, HIGH16, bound, from_x.added)
         gates = tuple(self._gate(i, cell, norm) for i in range(first, 4))
         return IntWeights(w, r, saturated, from_h, gates, *self._projection(cell))
 
-    def _products(self, arrays: Sequence[Array], tensors: Sequence[Tensor], biases: Sequence[Any],
+    def products(self, arrays: Sequence[Array], tensors: Sequence[Tensor], biases: Sequence[Any],
                   x: Tensor) -> tuple[Array, Scaling]:
         """The gates' weights on x as one matrix, and what brings its products to the gates' grids."""
         scale, zero = grid(x)
@@ -232,13 +232,17 @@ class IntLstm:
         projected = int(to_int32(f32(f32(self.proj_clip) / grid(self.h)[0]))) if self.proj_clip > 0 else 0
         return min(max(cell, LOW16), HIGH16), min(max(projected, -128), 127)
 
+    def hidden(self) -> tuple[int, int]:
+        """The multiplier that brings a gate times tanh of the cell state to the hidden state's grid."""
+        return multiplier(float(f32(2.0**-15 / float(f32(self.grids.hidden)) * 2.0**-15)))
+
     def prepare(self) -> Pass:
         """The pass over time, with its weights packed where they are constant."""
         fixed = self.packed(values(self.cell), values(self.norm)) if constants(self.cell, self.norm) else None
         # A projection takes the zero point off twice over: its bias counts on that.
         zero = -self.grids.zero if self.cell.wp is not None else self.grids.zero
-        real = 2.0**-15 / float(f32(self.grids.hidden)) * 2.0**-15
-        hide = Requantizer(*multipliers([float(f32(real))]), zero, -128, 127, 1 << 30)
+        m, s = self.hidden()
+        hide = Requantizer(np.array(m), np.array(s), zero, -128, 127, 1 << 30)
         return Pass(self, fixed, hide, *self.clips(), table("tanh", 15 + self.shift))
 
 

@@ -80,7 +80,7 @@ class Gru:
 def woven(gates: Sequence[Array], lanes: int) -> Array:
     """Weights [units, depth] of some gates as [vectors of units, gate, lane, depth], zeros behind the last unit."""
     units, depth = gates[0].shape
-    wide = np.zeros((len(gates), -(-units // lanes) * lanes, depth), np.float32)
+    wide = np.zeros((len(gates), -(-units // lanes) * lanes, depth), gates[0].dtype)
     for to, gate in zip(wide, gates, strict=True):
         to[:units] = gate
     return wide.reshape(len(gates), -1, lanes, depth).transpose(1, 0, 2, 3)

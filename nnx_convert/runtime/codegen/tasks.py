@@ -162,8 +162,8 @@ SCRATCH: Slot = -1
 FAMILIES: dict[str, Family] = {}
 #: The modules that hold them.
 MODULES = ("dense", "depthwise", "elements", "folds", "copies", "layouts", "matmul", "bytes", "sums",
-           "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells", "reductions",
-           "curves", "tabled", "shares", "hybrid", "detections", "extremes", "trees", "lookups")
+           "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells", "intcells",
+           "reductions", "curves", "tabled", "shares", "hybrid", "detections", "extremes", "trees", "lookups")
 
 
 def native(family: Family, *ops: OpDef, of_bytes: bool = False, otherwise: bool = False) -> None:

@@ -1,0 +1,92 @@
+"""Recurrent operations in integers natively, against NumPy to the bit: any sizes, batches, grids, coupled or not."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from natively import MACHINES as SHARED_MACHINES, Net, both, code_of
+
+from nnx_convert import OperandCode
+from nnx_convert.runtime.codegen.machine import AVX512, host
+
+Rng = np.random.Generator
+Make = Callable[[Rng], Net]
+Q8S, QS, Q16S = (OperandCode.TENSOR_QUANT8_ASYMM_SIGNED, OperandCode.TENSOR_QUANT8_SYMM,
+                 OperandCode.TENSOR_QUANT16_SYMM)
+INT32 = OperandCode.TENSOR_INT32
+#: Those of all families, and one with wide vectors that does not multiply bytes.
+MACHINES = SHARED_MACHINES | {"avx512": host().only(AVX512)}
+
+
+def nothing(net: Net) -> int:
+    """A tensor that is left out."""
+    index = net.builder.add_operand(OperandCode.TENSOR_FLOAT32, ())
+    net.builder.set_operand_value(index, None)
+    return index
+
+
+def spread(rng: Rng, low: int, high: int, *shape: int) -> Any:
+    """Integers of a range, sometimes its ends only."""
+    return rng.choice([low, high, 0], shape) if rng.random() < 0.2 else rng.integers(low, high + 1, shape)
+
+
+def scale(rng: Rng, low: float, high: float) -> float:
+    """A scale in FLOAT32."""
+    return float(np.float32(rng.uniform(low, high)))
+
+
+def cell(net: Net, rng: Rng, width: int, units: int) -> list[int]:
+    """The weights and biases of a cell, its input gate perhaps left out."""
+    own = rng.random() < 0.7
+
+    def weights(there: bool, depth: int) -> int:
+        grid = scale(rng, 0.002, 0.02), 0
+        return net.const(spread(rng, -127, 127, units, depth), QS, grid) if there else nothing(net)
+    gates = (own, True, True, True)
+    found = [weights(there, depth) for depth in (width, units) for there in gates]
+    found += [nothing(net)] * 3
+    found += [net.const(spread(rng, -4000, 4000, units), INT32) if there else nothing(net) for there in gates]
+    return [*found, nothing(net), nothing(net)]
+
+
+def lstm(rng: Rng) -> Net:
+    """One step, or a sequence."""
+    net, sequence = Net(), bool(rng.integers(0, 2))
+    time, batch, units, width = (int(rng.integers(1, n)) for n in (9 if sequence else 2, 4, 70, 90))
+    major = bool(rng.integers(0, 2))
+    lead = ((time, batch) if major else (batch, time)) if sequence else (batch,)
+    x = net.input(spread(rng, -128, 127, *lead, width), Q8S, (scale(rng, 0.005, 0.05), int(rng.integers(-128, 128))))
+    of_h, of_c = (scale(rng, 0.004, 0.01), int(rng.integers(-20, 20))), (2.0 ** -int(rng.integers(9, 14)), 0)
+    h = net.input(spread(rng, -128, 127, batch, units), Q8S, of_h)
+    c = net.input(spread(rng, -32768, 32767, batch, units), Q16S, of_c)
+    clip = float(rng.choice([0.0, 2.5]))
+    weights, norm = cell(net, rng, width, units), [nothing(net)] * 4
+    grids = [net.scalar(scale(rng, 1e-4, 1e-3)) for _ in range(4)]
+    hidden = [net.scalar(int(rng.integers(-20, 20))), net.scalar(scale(rng, 0.004, 0.01))]
+    states = [net.builder.add_operand(kind, (batch, units), *on) for kind, on in ((Q8S, of_h), (Q16S, of_c))]
+    out = net.builder.add_operand(Q8S, (*lead, units), *of_h)
+    given = [x, *weights, h, c, *norm, net.scalar(clip), net.scalar(0.0)]
+    if sequence:
+        net.builder.add_operation(code_of("QUANTIZED_SEQUENCE_LSTM"), [*given, net.scalar(major), *grids, *hidden],
+                                  [out, *states])
+    else:
+        net.builder.add_operation(code_of("QUANTIZED_LSTM"), [*given, *grids, *hidden], [*states, out])
+    net.model = net.finish(out, *states)
+    return net
+
+
+MAKES: dict[str, Make] = {"lstm": lstm}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("family", MAKES)
+def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
+    rng = np.random.default_rng(7)
+    for n in range(24 if machine == "host" else 8):
+        net = MAKES[family](rng)
+        want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
+        assert native == len(net.model.operations), n
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_array_equal(g, w, err_msg=f"{n}")
