@@ -1,10 +1,10 @@
-"""Logarithms of a softmax, and ELU."""
+"""Logarithms of a softmax."""
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from ...ops import elementwise as e, norm
+from ...ops import norm
 from ..bind import Bound
 from . import mathematics
 from .folds import floats, fold_row
@@ -82,46 +82,4 @@ def _make_softmax(w: Workshop, group: Group) -> Task:
     return LogSoftmax(w.place(b.slots["x"]), w.place(b.outputs[0]), b.args["x"].shape[-1], float(b.args["beta"]))
 
 
-@dataclass(frozen=True)
-class Elu:
-    """x, or alpha * (exp(x) - 1) where it is below 0, of an array without gaps."""
-
-    x: Place
-    out: Place
-    alpha: float
-
-    def emit(self, m: Module) -> str:
-        """Write the function."""
-        return m.once(("elu", self), lambda name: self._build(m, name))
-
-    def _build(self, m: Module, name: str) -> None:
-        f = Function(m, name, SHARED)
-        lanes = m.machine.lanes
-        type, (full, rest) = vector(lanes), divmod(self.x.size, lanes)
-        x, out = (f.at(p.base, p.offset) for p in (self.x, self.out))
-
-        def piece(at: str, count: int) -> None:
-            value = f.load_first(count, lanes, "float", x, at)
-            less = f.let(f"fsub {type} {mathematics.exp(f, type, value)}, {number(type, 1)}")
-            below = f.let(f"fmul {type} {less}, {number(type, self.alpha)}")
-            negative = f.let(f"fcmp olt {type} {value}, {number(type, 0)}")
-            f.store_first(count, lanes, "float", select(f, type, negative, below, value), out, at)
-        if full:
-            first, last = f.share(full)
-            f.loop(first, last, 1, [], lambda i, _: piece(f.mul(i, lanes * ITEM), lanes))
-        if rest:
-            f.when(f.let("icmp eq i64 %thread, 0"), lambda: piece(str(full * lanes * ITEM), rest))
-        f.finish()
-
-
-def _takes_elu(b: Bound, _: Machine) -> bool:
-    return floats(b)
-
-
-def _make_elu(w: Workshop, group: Group) -> Task:
-    b = group.head
-    return Elu(w.place(b.slots["x"]), w.place(b.outputs[0]), float(b.args["alpha"]))
-
-
 native(Family(_takes_softmax, _make_softmax), norm.LOG_SOFTMAX)
-native(Family(_takes_elu, _make_elu), e.ELU)

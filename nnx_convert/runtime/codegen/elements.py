@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...ops import elementwise as e
+from ...ops import elementwise as e, ex, host, host_math
 from ...types import F32, Shape, Tensor
 from ..bind import Bound, Slot
 from . import mathematics
@@ -63,6 +63,21 @@ def _rsqrt(f: Function, t: str, x: str) -> str:
     return f.let(f"fdiv {t} {number(t, 1)}, {_intrinsic('sqrt')(f, t, x)}")
 
 
+def _squared(f: Function, t: str, x: str, y: str) -> str:
+    less = f.let(f"fsub {t} {x}, {y}")
+    return f.let(f"fmul {t} {less}, {less}")
+
+
+def _sign(f: Function, t: str, x: str) -> str:
+    below = select(f, t, f.let(f"fcmp olt {t} {x}, {number(t, 0)}"), number(t, -1), number(t, 0))
+    return select(f, t, f.let(f"fcmp ogt {t} {x}, {number(t, 0)}"), number(t, 1), below)
+
+
+def _elu(f: Function, t: str, x: str, alpha: str) -> str:
+    less = f.let(f"fsub {t} {mathematics.exp(f, t, x)}, {number(t, 1)}")
+    return select(f, t, f.let(f"fcmp olt {t} {x}, {number(t, 0)}"), f.let(f"fmul {t} {less}, {alpha}"), x)
+
+
 #: Each operation's code, and its tensor arguments in the order that the code takes them.
 CODE: Mapping[str, tuple[Emit, tuple[str, ...]]] = {
     "ADD": (_simple("fadd"), ("x", "y")), "SUB": (_simple("fsub"), ("x", "y")),
@@ -72,28 +87,37 @@ CODE: Mapping[str, tuple[Emit, tuple[str, ...]]] = {
     "RELU6": (_clamp(0.0, 6.0), ("x",)), "ABS": (_intrinsic("fabs"), ("x",)), "NEG": (_simple("fneg"), ("x",)),
     "SQRT": (_intrinsic("sqrt"), ("x",)), "RSQRT": (_rsqrt, ("x",)), "FLOOR": (_intrinsic("floor"), ("x",)),
     "EXP": (mathematics.exp, ("x",)), "LOGISTIC": (mathematics.logistic, ("x",)),
-    "TANH": (mathematics.tanh, ("x",)), "HARD_SWISH": (_hard_swish, ("x",))}
+    "TANH": (mathematics.tanh, ("x",)), "HARD_SWISH": (_hard_swish, ("x",)), "CEIL": (_intrinsic("ceil"), ("x",)),
+    "ROUND": (_intrinsic("rint"), ("x",)), "SIGN": (_sign, ("x",)), "SQUARE": (_simple("fmul"), ("x", "x")),
+    "RELU_0_TO_1": (_clamp(0.0, 1.0), ("x",)), "LEAKY_RELU": (_prelu, ("x",)), "ELU": (_elu, ("x",)),
+    **dict.fromkeys(("SQUARED_DIFFERENCE", "SQUARED_DIFFERENCE_EX"), (_squared, ("x", "y")))}
+#: The operations whose code takes a number as well, and what it is called.
+NUMBERS = {"LEAKY_RELU": "alpha", "ELU": "alpha"}
 OPS = (e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.PRELU, e.RELU, e.RELU1, e.RELU6, e.ABS, e.NEG, e.SQRT,
-       e.RSQRT, e.FLOOR, e.EXP, e.LOGISTIC, e.TANH, e.HARD_SWISH)
+       e.RSQRT, e.FLOOR, e.EXP, e.LOGISTIC, e.TANH, e.HARD_SWISH, e.ELU, host.CEIL, host.ROUND, host.SQUARE,
+       host.RELU_0_TO_1, host.LEAKY_RELU, host.SQUARED_DIFFERENCE, host_math.SIGN, ex.SQUARED_DIFFERENCE_EX)
 
 
 @dataclass(frozen=True)
 class Part:
-    """One operation of a chain: what it reads is an input (not negative) or the result of part -1 - n."""
+    """One operation of a chain: what it reads is an input (not negative) or the result of part -1 - n, and then a
+    number where its code takes one."""
 
     op: str
     reads: tuple[int, ...]
     act: int = 0
+    number: float = 0.0
 
     @property
     def long(self) -> bool:
         """Whether it is dozens of instructions."""
-        return CODE[self.op][0].__module__ == mathematics.__name__
+        return CODE[self.op][0].__module__ == mathematics.__name__ or self.op == "ELU"
 
     def emit(self, f: Function, type: str, inputs: Sequence[str], made: Sequence[str]) -> str:
         """Write it on values of a type."""
         code, _ = CODE[self.op]
-        found = code(f, type, *(inputs[n] if n >= 0 else made[-1 - n] for n in self.reads))
+        read = [inputs[n] if n >= 0 else made[-1 - n] for n in self.reads]
+        found = code(f, type, *read, *([number(type, self.number)] if self.op in NUMBERS else []))
         return f.clamp(type, found, *BOUNDS[self.act])
 
 
@@ -215,7 +239,8 @@ def chained(members: Sequence[Bound], first: Slot | None = None) -> tuple[tuple[
             if slot not in made and slot not in inputs:
                 inputs.append(slot)
             reads.append(made[slot] if slot in made else inputs.index(slot))
-        chain.append(Part(kind(b.op), tuple(reads), b.args.get("act", 0)))
+        more = NUMBERS.get(kind(b.op))
+        chain.append(Part(kind(b.op), tuple(reads), b.args.get("act", 0), float(b.args[more]) if more else 0.0))
         made[b.outputs[0]] = -1 - n
     return tuple(chain), tuple(inputs[first is not None:])
 

@@ -63,8 +63,15 @@ def product(rng: np.random.Generator) -> Net:
     return net
 
 
-UNARY = ("RELU", "RELU6", "ABS", "NEG", "FLOOR", "EXP", "LOGISTIC", "TANH", "HARD_SWISH")
-BINARY = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "PRELU")
+UNARY = ("RELU", "RELU6", "ABS", "NEG", "FLOOR", "EXP", "LOGISTIC", "TANH", "HARD_SWISH", "host.CEIL", "host.ROUND",
+         "host.SQUARE", "host.RELU_0_TO_1", "host.SIGN", "host.LEAKY_RELU", "ELU")
+BINARY = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "PRELU", "host.SQUARED_DIFFERENCE")
+#: What more an operation takes.
+MORE = {"host.LEAKY_RELU": 0.25, "ELU": 0.75}
+
+
+def of_one(net: Net, name: str, x: int, shape: tuple[int, ...]) -> int:
+    return net.op(name, x, *([net.scalar(MORE[name])] if name in MORE else []), shape=shape)
 
 
 def chain(rng: np.random.Generator) -> Net:
@@ -74,7 +81,7 @@ def chain(rng: np.random.Generator) -> Net:
     y = net.input(rng.standard_normal(shape))
     for _ in range(draw(rng, 1, 7, 1)[0]):
         if rng.random() < 0.5:
-            y = net.op(str(rng.choice(UNARY)), y, shape=shape)
+            y = of_one(net, str(rng.choice(UNARY)), y, shape)
             continue
         name, other = str(rng.choice(BINARY)), tuple(1 if rng.random() < 0.4 else n for n in shape)
         z = net.input(rng.uniform(0.5, 2, other))
@@ -157,7 +164,7 @@ def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
 def test_what_is_no_number_stays_so() -> None:
     net, x = Net(), np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1e-40, 100, -100] * 3)
     a = net.input(x)
-    outs = [net.op(name, a, shape=x.shape) for name in UNARY]
+    outs = [of_one(net, name, a, x.shape) for name in UNARY]
     outs += [net.op(n, a, net.const(np.roll(x, 1)), shape=x.shape) for n in ("MAXIMUM", "MINIMUM")]
     want, got, native = both(net.finish(*outs), net.given, MACHINES["host"], 1)
     assert native == len(outs)

@@ -221,11 +221,10 @@ def folds(rng: np.random.Generator) -> Net:
 
 
 def curves(rng: np.random.Generator) -> Net:
-    """Logarithms of a softmax, ELU."""
+    """Logarithms of a softmax."""
     shape, net = [int(rng.choice([1, 2, 5, 16, 19, 40])) for _ in range(draw(rng, 2, 5, 1)[0])], Net()
     x, outs = net.input(rng.standard_normal(shape) * 3), list[int]()
     outs.append(net.op("LOG_SOFTMAX", x, net.scalar(1.25), net.scalar(len(shape) - 1), shape=shape))
-    outs.append(net.op("ELU", x, net.scalar(0.75), shape=shape))
     net.model = net.finish(*outs)
     return net
 
