@@ -87,6 +87,8 @@ class Planner:
             if family is None or not family.strided:
                 touched = (*unit.reads, *(unit.outputs if isinstance(unit, Group) else unit.outs))
                 stiff.update(self.root(s) for s in touched)
+            elif isinstance(unit, Group) and unit.reshaped:
+                stiff.update(self.root(s) for b in unit.tail for s in (*slots_of(b), *b.outputs))
         for unit in order:
             if isinstance(unit, Group):
                 for slot, border in _family(unit).border(unit.head).items():
@@ -96,8 +98,6 @@ class Planner:
 
     def _units(self, order: Sequence[Group | Step]) -> list[Unit]:
         """The units with the copies that readers want who get no border."""
-            elif isinstance(unit, Group) and unit.reshaped:
-                stiff.update(self.root(s) for b in unit.tail for s in (*slots_of(b), *b.outputs))
         units: list[Unit] = []
         for unit in order:
             if isinstance(unit, Group):
