@@ -29,6 +29,10 @@ class ExitCode(IntEnum):
                 ExitCode.FAILED: "the run failed, or its inputs do not fit; also a fault of the program itself"}[self]
 
 
+class Notice(UserWarning):
+    """What a user should know of work that is done all the same, only worse."""
+
+
 class NnxError(Exception):
     """A fault in the input.
 

@@ -9,6 +9,8 @@ from shared import SHARED
 
 # Tests leave nothing in the user's cache; one that is about the cache gives it a folder.
 os.environ["NNX_CACHE"] = "0"
+# What a model gives is tested in NumPy, which is the oracle; tests of native code ask for that.
+os.environ["NNX_BACKEND"] = "numpy"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

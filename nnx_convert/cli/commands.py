@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from .. import __version__
-from ..errors import ExitCode, NnxError, RunError, UsageError
+from ..errors import ExitCode, NnxError, Notice, RunError, UsageError
 from .screen import complain, quiet_stdout
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -194,6 +194,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     if not os.environ.get("NNX_DEBUG"):
         import warnings
         warnings.simplefilter("ignore")            # what NumPy warns of is in the numbers; stderr is for faults
+        warnings.simplefilter("always", Notice)
+        warnings.showwarning = lambda message, *_, **__: complain(str(message))  # type: ignore[assignment]
     if args is None:                               # this process ends here: before cycles add up,
         gc.disable()
     code = ended(None if args is None else list(args))

@@ -89,6 +89,7 @@ class Options:
     call: Callable[[Model, Options], Call] | None = None
     once: bool = False                       # for a single run: what draws is computed while binding, too
     elsewhere: Callable[[Bound], bool] | None = None
+    sets: int | None = None                  # of input shapes for which there is an elsewhere; None: all
 
 
 def bind(model: Model, inputs: Sequence[Tensor | None], options: Options) -> Program:

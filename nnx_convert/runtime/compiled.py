@@ -1,7 +1,7 @@
 """`CompiledModel`: a model that runs on arrays as its source file's user knows them."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -13,14 +13,13 @@ from ..errors import InputError, UsageError
 from ..model import Model
 from ..types import Array, ChannelQuant, Entry, Port, Quant, Shape
 from . import rim, states
-from .bind import Bound, Options
+from .backends import backend_of
+from .bind import Options
 from .runner import Compiled, Runner, call
 
 if TYPE_CHECKING:
     from .codegen.program import NativeProgram
-
-BACKENDS = ("auto", "numpy", "native")
-
+    from .profile import Profile
 
 @dataclass(frozen=True)
 class TensorSpec:
@@ -60,16 +59,14 @@ class CompiledModel:
     """
 
     def __init__(self, model: Model, *, threads: int | None = None, backend: str = "auto") -> None:
-        if not isinstance(backend, str) or backend not in BACKENDS:
-            raise UsageError(f"there is no backend {str(backend)[:80]!r}: {', '.join(BACKENDS)}")
+        chosen = backend_of(backend)
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise UsageError(f"threads is a positive number, not {str(threads)[:80]!r}")
         self.model, self._threads, self._backend = model, threads, backend
         self.inputs = tuple(map(TensorSpec.of, model.rim.inputs))
         self.outputs = tuple(map(TensorSpec.of, model.rim.outputs))
         self.signatures = model.signatures
-        elsewhere = _natively() if backend == "native" else None
-        self._runner = Runner(model, Options(threads or 0, call, elsewhere=elsewhere))
+        self._runner = Runner(model, Options(threads or 0, call, elsewhere=chosen.takes, sets=chosen.sets))
         self._doors = rim.Doors(model)
         self._state = states.Memory(model.rim)
 
@@ -108,6 +105,16 @@ class CompiledModel:
 
     def _named(self, found: Sequence[Any]) -> dict[str, Any]:
         return dict(zip((o.name for o in self.outputs if not o.state), found, strict=True))
+
+    def profile(self, inputs: Mapping[str, Any] | Sequence[Any], runs: int = 30) -> Profile:
+        """Where the time of a run goes: see `runtime.profile.Profile`. Inputs are as of `run`, and so are its errors.
+
+        The program is compiled anew, with a clock in it. Its runs start from the states there are, and change none.
+        """
+        inputs = rim.by_position(self.model.rim.inputs, inputs) if isinstance(inputs, Mapping) else rim.listed(inputs)
+        with self._state.open(rim.completed(self.model, inputs)) as complete:
+            given = self._doors.enter(complete)
+        return self._runner.profile(given, runs)
 
     def entry(self, name: str) -> Entry:
         """A signature by its name; raises `UsageError` naming those there are."""
@@ -161,17 +168,6 @@ class CompiledModel:
     def __repr__(self) -> str:
         names = ", ".join(f"{s.name}: {s.dtype}{list(s.shape or ())}" for s in self.inputs)
         return f"<CompiledModel ({names}) -> {', '.join(s.name for s in self.outputs)}>"
-
-
-def _natively() -> Callable[[Bound], bool]:
-    """Which operations are run natively on this machine; raises `UsageError` where llvmlite is missing."""
-    try:
-        from .codegen.machine import host
-        from .codegen.tasks import taken
-        machine = host()
-    except ImportError as error:
-        raise UsageError(f"there is no native code here ({error})", hint="install llvmlite") from error
-    return lambda b: taken(b, machine)
 
 
 def _rebuilt(model: Model, threads: int | None, backend: str) -> CompiledModel:

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from .plan import ALIGN, Plan, plan
 
 if TYPE_CHECKING:
     from .codegen.program import NativeProgram
+    from .profile import Profile
 
 #: Programs kept, one per set of input shapes, and idle arenas kept per program.
 PROGRAMS, ARENAS = 8, 2
@@ -87,6 +89,7 @@ class Runner:
         self.model, self.options = model, replace(options, call=options.call and remembered(options.call))
         self._programs: OrderedDict[object, Compiled | NativeProgram | None] = OrderedDict()
         self._last: tuple[object, Compiled | NativeProgram | None] = None, None   # what the run before used
+        self._natives = 0                        # programs made with native code
         self._lock = threading.Lock()
         self._objects = any(o.type in OBJECTS for o in model.operands)
 
@@ -112,38 +115,66 @@ class Runner:
             self._last = key, self._programs[key]
             return self._programs[key]
 
-    def _made(self, shapes: Sequence[tuple[int, ...] | None]) -> Compiled | NativeProgram | None:
+    def profile(self, inputs: Arrays, runs: int) -> Profile:
+        """Where the time of runs with these inputs goes; raises `RunError`."""
+        from . import profile
+        program = self._made([None if a is None else a.shape for a in inputs], profiled=True)
+        with np.errstate(all="ignore"):
+            if isinstance(program, Compiled):
+                return profile.of_numpy(program, inputs, runs)
+            if program is not None:
+                return profile.of_native(program, inputs, runs)
+            with self._eager():
+                return profile.of_steps(self.model, self._given(inputs), replace(self.options, once=True))
+
+    def _made(self, shapes: Sequence[tuple[int, ...] | None], profiled: bool = False
+              ) -> Compiled | NativeProgram | None:
         if self._objects:                        # texts and lists have no place in an arena
             return None
         try:
             with np.errstate(all="ignore"):
-                return self._compiled(bind(self.model, self._tensors(shapes), self.options))
+                return self._compiled(bind(self.model, self._tensors(shapes), self._options()), profiled)
         except Dynamic:
             return None
         except MemoryError as error:
             raise exhausted(error) from error
 
-    def _compiled(self, program: Program) -> Compiled | NativeProgram:
+    def _options(self) -> Options:
+        """Those of the next program."""
+        limited = self.options.sets is not None and self._natives >= self.options.sets
+        return replace(self.options, elsewhere=None) if limited else self.options
+
+    def _compiled(self, program: Program, profiled: bool) -> Compiled | NativeProgram:
         if not any(step.elsewhere for step in program.steps):
             return Compiled(program, self.options.threads)
+        self._natives += not profiled
         from .codegen.machine import host
         from .codegen.effort import worth
         from .codegen.program import NativeProgram
         bound = (step.bound for step in program.steps if step.bound is not None and step.elsewhere)
-        return NativeProgram(program, host(), worth(self.options.threads or cores(), bound))
+        return NativeProgram(program, host(), worth(self.options.threads or cores(), bound), profiled=profiled)
 
     def _eagerly(self, inputs: Arrays) -> list[Array]:
         """Step by step, each bound to the values of the one before."""
-        given = [t and Tensor(t.type, t.dims, t.quant, a) for t, a in
-                 zip(self._tensors([None if a is None else a.shape for a in inputs]), inputs, strict=True)]
+        with self._eager():
+            program = bind(self.model, self._given(inputs), replace(self.options, once=True))
+        return [np.array(program.constants[i]) for i in program.outputs]
+
+    def _given(self, inputs: Arrays) -> list[Tensor | None]:
+        """Inputs as tensors with values."""
+        tensors = self._tensors([None if a is None else a.shape for a in inputs])
+        return [t and Tensor(t.type, t.dims, t.quant, a) for t, a in zip(tensors, inputs, strict=True)]
+
+    @contextmanager
+    def _eager(self) -> Iterator[None]:
+        """Within it, operations are bound to values; what they raise is a `RunError`."""
         try:
             with blas_threads(threads_for(self.options.threads, 0)), np.errstate(all="ignore"):
-                program = bind(self.model, given, replace(self.options, once=True))
+                yield
         except Dynamic as error:
             raise RunError("a size stays unknown although all inputs are given", str(error)) from error
         except FAILURES as error:
             raise RunError(f"failed: {error}") from error
-        return [np.array(program.constants[i]) for i in program.outputs]
 
     def _tensors(self, shapes: Sequence[tuple[int, ...] | None]) -> list[Tensor | None]:
         operands = (self.model.operands[i] for i in self.model.inputs)

@@ -1,6 +1,9 @@
 """A run by an entry point: inputs, outputs and answers have the names its signature gives them."""
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -52,3 +55,11 @@ def test_a_signature_that_does_not_fit_is_one_line(args: list[str], code: ExitCo
     assert ended(["run", *args]) == code
     said = capsys.readouterr().err
     assert says in said and said.count("\n") == 1
+
+
+def test_without_native_code_a_line_on_stderr_says_so(here: Path) -> None:
+    code = "import sys; sys.modules['llvmlite'] = None; from nnx_convert.cli import main; main(sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", code, "run", "negate.nnx", "--random", "1", "--shape", "p=1,2"],
+                          capture_output=True, text=True, env=os.environ | {"NNX_BACKEND": ""}, check=False)
+    assert (done.returncode, done.stderr) == (
+        ExitCode.GOOD, "models run in NumPy, many times slower than natively: there is no llvmlite\n"), done.stdout
