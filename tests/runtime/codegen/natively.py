@@ -9,7 +9,7 @@ import numpy as np
 from nnx_convert import Model, ModelBuilder, OperandCode
 from nnx_convert.ops.host import host_twin
 from nnx_convert.runtime.bind import Options, bind
-from nnx_convert.runtime.codegen.machine import AVX2, BASELINE, Machine, host
+from nnx_convert.runtime.codegen.machine import AVX2, AVX512, BASELINE, Machine, host
 from nnx_convert.runtime.codegen.program import NativeProgram
 from nnx_convert.runtime.codegen.tasks import taken
 from nnx_convert.runtime.runner import Compiled, call
@@ -19,6 +19,8 @@ from nnx_convert.types import Tensor
 Array = np.ndarray[Any, Any]
 #: This machine, and what it is with fewer features.
 MACHINES = {"host": host(), "avx2": host().only(AVX2), "baseline": host().only(BASELINE)}
+#: All that differ where bytes are multiplied, too.
+EVERY = MACHINES | {"avx512": host().only(AVX512), "vnni": host().only(AVX512 | {"avx512vnni"})}
 
 
 class Net:

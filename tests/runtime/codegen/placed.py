@@ -2,27 +2,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from natively import apart
+from cases_elementwise import CASES as ELEMENTWISE
+from cases_image import CASES as IMAGE
+from cases_models import CASES as MODELS
+from cases_shape import CASES as SHAPE
+from row_case import instances
+from row_runs import usual
 
-from nnx_convert import CompiledModel, Model, convert
-from nnx_convert.runtime.bind import Options, Step, bind, fill
+from nnx_convert import CompiledModel, Model, NnxError, convert
+from nnx_convert.runtime.bind import Dynamic, Options, Program, Step, bind, fill
 from nnx_convert.runtime.codegen.ir import Module
 from nnx_convert.runtime.codegen.machine import Machine
 from nnx_convert.runtime.codegen.places import SLACK
 from nnx_convert.runtime.codegen.plans import recalling
-from nnx_convert.runtime.codegen.program import Planner, Stretch, groups, outlined, segment, stretches, waits_after
+from nnx_convert.runtime.codegen.fusion import groups
+from nnx_convert.runtime.codegen.program import Planner, Stretch, outlined, segment, stretches, waits_after
 from nnx_convert.runtime.codegen.tasks import Task, Workshop, taken
 from nnx_convert.runtime.runner import Compiled, call
 from nnx_convert.types import Tensor
 
 Array = np.ndarray[Any, Any]
+CASES = (*ELEMENTWISE, *IMAGE, *SHAPE, *MODELS)
 #: |got - want| <= NEAR * the largest |want| of floats; integers are equal.
 NEAR = 1e-5
 #: What bytes that no run has written are, and what those behind the arena's last array stay.
@@ -43,6 +52,20 @@ class Case:
         operands = [self.model.operands[i] for i in self.model.inputs]
         return [Tensor(o.type, a.shape, o.quant) for o, a in zip(operands, self.given, strict=True)]
 
+    def wild(self) -> Iterator[Case]:
+        """The same with integers of all sizes in place of those of 32 bits: indices and counts that are none."""
+        rng = np.random.default_rng(0)
+        for low, high in ((-1, 2), (-100, 100), (-2 ** 31, 2 ** 31)):
+            given = [np.asarray(rng.integers(low, high, a.shape, np.int32)) if a.dtype == np.int32 else a
+                     for a in self.given]
+            if any(a.dtype == np.int32 for a in given):
+                yield replace(self, given=tuple(given))
+
+    def bound(self, machine: Machine) -> Program:
+        """The program in which what this machine does natively is left to it."""
+        with np.errstate(all="ignore"):
+            return bind(self.model, self.tensors, Options(1, call, elsewhere=lambda b: taken(b, machine)))
+
     def wanted(self) -> list[Array]:
         """The outputs by NumPy."""
         with np.errstate(all="ignore"):
@@ -59,6 +82,16 @@ def cases(each: int, seed: int) -> Iterator[Case]:
                 found += [net] if net is not None else []
             for n, net in enumerate(found):
                 yield Case(f"{path.stem}:{family}:{n}", net.model, tuple(net.given))
+
+
+def rows(machine: Machine, first: int = 0, step: int = 1) -> Iterator[Case]:
+    """The cases of the table's rows that are done natively, as far as they are each so many, from that one on."""
+    for instance in islice((i for c in CASES for i in instances(c)), first, None, step):
+        model, given = usual(instance)
+        case = Case(f"{instance}", model, tuple(given))
+        with suppress(NnxError, Dynamic):
+            if any(step.elsewhere for step in case.bound(machine).steps):
+                yield case
 
 
 @cache
@@ -97,8 +130,7 @@ class Placed:
 
     def __init__(self, case: Case, machine: Machine, threads: int) -> None:
         self.case, self.threads = case, threads
-        program = self.program = bind(case.model, case.tensors, Options(
-            1, call, elsewhere=lambda b: taken(b, machine)))
+        program = self.program = case.bound(machine)
         planner = Planner(program, machine, threads)
         self.layout = planner.layout(groups(program, machine))
         self.shop = Workshop(machine, self.layout.places, program.constants, self.layout.fault)
@@ -152,9 +184,15 @@ def wrong(got: Sequence[Array], want: Sequence[Array]) -> str:
     for n, (g, w) in enumerate(zip(got, want, strict=True)):
         if g.dtype != w.dtype or g.shape != w.shape:
             return f"output {n} is {g.dtype}{list(g.shape)}"
-        whole = g.dtype.kind != "f"
-        if whole and not np.array_equal(g, w):
-            return f"output {n}: {np.count_nonzero(g != w)} of {g.size} differ"
-        if not whole and not apart([g.astype(float)], [w.astype(float)]) <= NEAR:
-            return f"output {n} is {apart([g.astype(float)], [w.astype(float)]):.3g} off"
+        same = g == w
+        if g.dtype.kind != "f":
+            if not same.all():
+                return f"output {n}: {np.count_nonzero(~same)} of {g.size} differ"
+            continue
+        same |= np.isnan(g) & np.isnan(w)
+        with np.errstate(all="ignore"):
+            found = float(np.where(same, 0, np.abs(g.astype(float) - w)).max(initial=0))
+        largest = float(np.abs(w[np.isfinite(w)]).max(initial=0))
+        if not found <= NEAR * largest:
+            return f"output {n} is {found / largest if largest else found:.3g} off"
     return ""

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from emulated import Emulated
-from placed import Case, Placed, cases, of_file, wrong
+from full import FULL
+from placed import Case, Placed, cases, of_file, rows, wrong
 from recorded import files, one
 from shared import SHARED
 
@@ -13,6 +14,8 @@ from nnx_convert.runtime.codegen.machine import AARCH64, DOTPROD, Machine
 
 MACHINES = {"neon": Machine("aarch64-unknown-linux-gnu", AARCH64),
             "dotprod": Machine("aarch64-unknown-linux-gnu", AARCH64 | DOTPROD)}
+#: Cases of each family, and of so many of the table's rows one.
+EACH, STEP = (8, 2) if FULL else (2, 24)
 MODELS = Path(__file__).resolve().parents[3] / "models"
 #: Whole models: the package's own, and of the external suite where it is there.
 OWN = ("digits_cnn.tflite", "digits_cnn_int8.tflite", "digits_sparse.tflite")
@@ -32,7 +35,8 @@ def faults(found: list[Case], machine: Machine, folder: Path, *, at_end: bool) -
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("at_end", [True, False])
 def test_every_family_gives_what_numpy_gives(machine: str, at_end: bool, tmp_path: Path) -> None:
-    assert not faults(list(cases(2, seed=int(at_end))), MACHINES[machine], tmp_path, at_end=at_end)
+    found = [*cases(EACH, int(at_end)), *rows(MACHINES[machine], int(at_end), STEP)]
+    assert not faults(found, MACHINES[machine], tmp_path, at_end=at_end)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
