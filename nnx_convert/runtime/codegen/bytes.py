@@ -250,8 +250,8 @@ def scaling(b: Bound, reach: tuple[Array, Array], machine: Machine) -> Scaling:
 class Layer:
     """Filters over an image, and the addition that may follow: what tasks are made of.
 
-    `cells` are a filter's rows and columns, `centred` weights [taps, depth, channels] less their zero point, `start`
-    what sums begin with, [channels].
+    `cells` are a filter's rows and columns, `centred` weights [taps, depth, channels] less their zero point, `lower`
+    how much lower they lie where they are signed bytes, `start` what sums begin with, [channels].
     """
 
     x: Place
@@ -261,7 +261,7 @@ class Layer:
     runs: tuple[tuple[int, int], ...]
     cells: tuple[int, int]
     centred: Array
-    zero: int
+    lower: int
     start: Array
     scaling: Scaling
     range: Range
@@ -274,11 +274,6 @@ class Layer:
         """Whether pixels are read one after the other, as if they were one row."""
         return self.cells == self.strides == (1, 1) and self.x.even
 
-    @property
-    def narrow(self) -> bool:
-        """Whether weights are signed bytes."""
-        return bool(self.centred.min() >= -128 and self.centred.max() <= 127)
-
 
 def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, int], dilations: tuple[int, int],
          filters: Array) -> Task:
@@ -289,10 +284,18 @@ def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, in
     extras: Extras = (as_image(w.place(added[1]), out.shape),) if added else ()
     matrix, zero = filters.reshape(channels, -1).T, grid(b.args["w"])[1]
     reach, start = sums(b, matrix)
+    centred = matrix.astype(np.int16) - zero
     layer = Layer(x, out, strides, dilations[0] * x.strides[1], runs_of(kw, dilations[1], depth, x), (kh, kw),
-                  (matrix.astype(np.int16) - zero).reshape(kh, -1, channels), zero, start, scaling(b, reach, w.machine),
+                  centred.reshape(kh, -1, channels), lower_of(filters, zero), start, scaling(b, reach, w.machine),
                   Range.of(b.outs[0], b.args["act"]), x_signed(b), added[0] if added else None, extras)
     return _tiled(w, layer) or _vectors(w, layer)
+
+
+def lower_of(filters: Array, zero: int) -> int:
+    """How much lower weights less their zero point lie as signed bytes; 0 where they are such."""
+    if int(filters.min()) - zero >= -128 and int(filters.max()) - zero <= 127:
+        return 0
+    return (128 if filters.dtype == np.uint8 else 0) - zero
 
 
 def _tiled(w: Workshop, layer: Layer) -> Tiled | None:
@@ -302,7 +305,7 @@ def _tiled(w: Workshop, layer: Layer) -> Tiled | None:
     flat = layer.row_of_pixels and (out.shape[0] == 1 or all(p.even for p in places))
     rows = 1 if flat else math.prod(out.shape[:2])
     height = height_of(math.prod(out.shape[:3]) if flat else out.shape[2], rows)
-    depth, shift = Depth.of(taps, layer.row, layer.runs), 0 if layer.narrow else 128 - layer.zero
+    depth, shift = Depth.of(taps, layer.row, layer.runs), layer.lower
     if not w.machine.amx or not height or shift and (shift > 127 or depth.steps * depth.size != layer.runs[0][1]):
         return None
     vectors = min(4, -(-channels // LANES))
@@ -321,8 +324,8 @@ def _vectors(w: Workshop, layer: Layer) -> Bytes:
     if layer.row_of_pixels and all(p.even for p in (out, *extras)):
         x, out, extras = as_row(x), as_row(out), tuple(map(as_row, extras))
     quads_fit = all(length % 4 == 0 for _, length in layer.runs)
-    shift = 128 - layer.zero if machine.vnni and not layer.narrow and quads_fit else 0
-    together = 4 if machine.vnni and (layer.narrow or shift) else 2
+    shift = layer.lower if machine.vnni and quads_fit else 0
+    together = 4 if machine.vnni and layer.lower == shift else 2
     start = layer.start
     if together == 4 and layer.signed:
         start = start - 128 * layer.centred.sum((0, 1), dtype=np.int64)

@@ -70,7 +70,7 @@ class Net:
         rng, n = self.rng, shape[axis]
         spread = int(rng.choice([5, 30, 90]))   # of the last, some are beyond a signed byte
         if whole or self.kind == Q8 and rng.random() < 0.6:
-            zero = int(rng.integers(90, 160)) if self.kind == Q8 else 0
+            zero = int(rng.integers(90, 160) if self.kind == Q8 else rng.integers(-40, 40))
             scale, info = float(np.float32(0.005 * rng.uniform(0.5, 2))), np.iinfo(self.kind.dtype)
             w = self.builder.add_operand(self.kind, shape, scale, zero)
             drawn = np.clip(rng.normal(zero, spread, shape), info.min, info.max)
