@@ -104,18 +104,9 @@ class Micro:
 
     def _followed(self, f: Function, value: str, extras: Sequence[str], j: int) -> str:
         """What the chain makes of a vector of channels of a pixel, at which `extras` point."""
-        lanes = f.machine.lanes
-        kind, inputs = vector(lanes), [value]
-        if not self.chain:
-            return value
-        for pointer, (_, channel) in zip(extras, self.extras, strict=True):
-            at = j * lanes * channel
-            inputs.append(f.load_first(self._count(f, j), lanes, "float", pointer, at) if channel else
-                          f.splat(kind, f.load("float", pointer, at)))
-        made: list[str] = []
-        for part in self.chain:
-            made.append(part.emit(f, kind, inputs, made))
-        return made[-1]
+        size = j * f.machine.lanes
+        there = [(f.at(p, size * channel), channel) for p, (_, channel) in zip(extras, self.extras, strict=True)]
+        return continued(f, self.chain, value, there, self._count(f, j))
 
     def _run(self, f: Function, a: str, b: str, sums: list[str], length: int) -> tuple[str, list[str]]:
         """The products of one run of neighbours; the panel's next place, and the sums."""
@@ -202,6 +193,19 @@ class Dense:
         given = ", ".join(f"ptr {p}" for p in pointers)
         self.tile.fitted(f, self.out.shape[3], spot, lambda *of: f.do(
             f"call void @{self.micro(*of).emit(f.module)}({given})"))
+
+
+def continued(f: Function, chain: Sequence[Part], value: str, extras: Sequence[tuple[str, int]], count: int) -> str:
+    """What a chain makes of a vector of `count` channels. Of all else that it reads, where that is and the bytes from
+    channel to channel."""
+    lanes = f.machine.lanes
+    kind, inputs, made = vector(lanes), [value], [value]
+    for pointer, channel in extras:
+        inputs.append(f.load_first(count, lanes, "float", pointer) if channel else
+                      f.splat(kind, f.load("float", pointer)))
+    for part in chain:
+        made.append(part.emit(f, kind, inputs, made[1:]))
+    return made[-1]
 
 
 def packed(w: Array, vectors: int, lanes: int) -> tuple[Array, Array]:

@@ -161,9 +161,9 @@ class Family:
 SCRATCH: Slot = -1
 FAMILIES: dict[str, Family] = {}
 #: The modules that hold them.
-MODULES = ("dense", "depthwise", "elements", "folds", "copies", "layouts", "matmul", "bytes", "sums",
-           "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells", "intcells",
-           "reductions", "curves", "tabled", "shares", "hybrid", "detections", "extremes", "trees", "lookups")
+MODULES = ("dense", "winograd", "depthwise", "elements", "folds", "copies", "layouts", "matmul", "bytes", "sums",
+           "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells", "intcells", "svdf",
+           "reductions", "curves", "tabled", "shares", "hybrid", "rescaled", "detections", "extremes", "trees", "lookups")
 
 
 def native(family: Family, *ops: OpDef, of_bytes: bool = False, otherwise: bool = False) -> None:
@@ -179,10 +179,16 @@ def native(family: Family, *ops: OpDef, of_bytes: bool = False, otherwise: bool 
 
 
 def either(one: Family, other: Family) -> Family:
-    """Two families, that want no borders, as one: the second does what the first does not take."""
+    """Two families as one: the second does what the first does not take. Their images have the borders of both."""
     def of(b: Bound, machine: Machine) -> Family:
         return one if one.takes(b, machine) else other
-    return Family(lambda b, m: of(b, m).takes(b, m), lambda w, g: of(g.head, w.machine).make(w, g),
+
+    def border(b: Bound) -> Mapping[Slot, Border]:
+        found = dict(other.border(b))
+        for slot, mine in one.border(b).items():
+            found[slot] = found.get(slot, mine).joined(mine) or mine
+        return found
+    return Family(lambda b, m: of(b, m).takes(b, m), lambda w, g: of(g.head, w.machine).make(w, g), border,
                   scratch=lambda g, m: of(g.head, m).scratch(g, m), strided=one.strided and other.strided,
                   fuses=lambda g, b, m: of(g.head, m).fuses(g, b, m))
 

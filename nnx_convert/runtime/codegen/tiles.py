@@ -111,7 +111,7 @@ def cut(width: int, most: int, vectors: int) -> Tile:
 def best(channels: int, depth: int, taps: int, rows: int, width: int, lanes: int, registers: int) -> Tile:
     """The tile for `rows` of `width` pixels and so many output channels; `depth` is that of one of `taps` rows."""
     return min(_candidates(channels, width, lanes, registers),
-               key=lambda t: (_cost(t, channels, depth, taps, rows, width, lanes), -t.pixels))
+               key=lambda t: (cost(t, channels, depth, taps, rows, width, lanes), -t.pixels))
 
 
 def _candidates(channels: int, width: int, lanes: int, registers: int) -> Iterator[Tile]:
@@ -122,7 +122,8 @@ def _candidates(channels: int, width: int, lanes: int, registers: int) -> Iterat
                 yield cut(width, pixels, vectors)
 
 
-def _cost(t: Tile, channels: int, depth: int, taps: int, rows: int, width: int, lanes: int) -> float:
+def cost(t: Tile, channels: int, depth: int, taps: int, rows: int, width: int, lanes: int) -> float:
+    """The cycles of a tile's walk over `rows` of `width` pixels: see `best`."""
     full, rest = divmod(-(-channels // lanes), t.vectors)
     total, whole = 0.0, depth * taps
     for vectors, panels in ((t.vectors, full), (rest, 1)):
