@@ -5,136 +5,150 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...ops import convert, elementwise as e, ex, host
-from ...types import B8, F32, I32, Q8, Shape, Tensor, Type
+from ...ops import convert, elementwise as e, ex, functions as fn, host, host_math as hm
+from ...types import B8, Quant, Shape, Tensor, Type
 from ..bind import Bound
-from .elements import BOUNDS, merged, spread, start, tensors_of
-from .ir import SHARED, Function, Module, number, vector
+from ..kernels.tables import INTEGERS as GRIDS
+from .arithmetic import INTEGERS, SIGNED, activated
+from .elements import BOUNDS, CODE, merged, spread, start, tensors_of
+from .ir import SHARED, Function, Module, mangled, mask, number, vector
 from .machine import Machine
+from .mathematics import flags, select
 from .places import Place
+from .scalars import SCALARS, Scalar
 from .tasks import Family, Group, Task, Workshop, kind, native, slots_of
 
-#: What elements of a type are in code.
-ELEMENTS: Mapping[Type, str] = {F32: "float", I32: "i32", B8: "i8", Q8: "i8"}
-SIZES = {"float": 4, "i32": 4, "i8": 1}
-#: Writes an operation: (function, lanes, elements' types, values, fused activation) -> value of the result's type.
-Emit = Callable[[Function, int, Sequence[str], Sequence[str], int], str]
+#: Writes an operation: (function, lanes, scalars of what is read and given, values) -> value of the result's type.
+Emit = Callable[[Function, int, Sequence[Scalar], Sequence[str]], str]
 
 
-def _truth(f: Function, lanes: int, flags: str) -> str:
+def _truth(f: Function, lanes: int, found: str) -> str:
     """Flags as bytes, 0 or 1."""
-    return f.let(f"zext {vector(lanes, 'i1')} {flags} to {vector(lanes, 'i8')}")
+    return f.let(f"zext {vector(lanes, 'i1')} {found} to {vector(lanes, 'i8')}")
 
 
-def _is_true(f: Function, lanes: int, value: str) -> str:
-    return f.let(f"icmp ne {vector(lanes, 'i8')} {value}, zeroinitializer")
+def _is_true(f: Function, lanes: int, scalar: Scalar, value: str) -> str:
+    type = vector(lanes, scalar.code)
+    return f.let(f"{scalar.relation('ne', 'u')} {type} {value}, {number(type, 0)}")
 
 
-def _comparison(of_floats: str, of_integers: str) -> Emit:
-    """Bytes are without a sign, other integers have one."""
-    def emit(f: Function, lanes: int, kinds: Sequence[str], values: Sequence[str], _: int) -> str:
-        equality = of_integers in ("eq", "ne")
-        word = f"fcmp {of_floats}" if kinds[0] == "float" else \
-            f"icmp {'' if equality else 'u' if kinds[0] == 'i8' else 's'}{of_integers}"
-        return _truth(f, lanes, f.let(f"{word} {vector(lanes, kinds[0])} {values[0]}, {values[1]}"))
+def _comparison(name: str) -> Emit:
+    def emit(f: Function, lanes: int, scalars: Sequence[Scalar], values: Sequence[str]) -> str:
+        word = scalars[0].relation(name, "u" if name == "ne" else "o")
+        return _truth(f, lanes, f.let(f"{word} {vector(lanes, scalars[0].code)} {values[0]}, {values[1]}"))
     return emit
 
 
 def _logic(instruction: str) -> Emit:
-    def emit(f: Function, lanes: int, _: Sequence[str], values: Sequence[str], __: int) -> str:
-        x, y = (_is_true(f, lanes, v) for v in values)
+    def emit(f: Function, lanes: int, scalars: Sequence[Scalar], values: Sequence[str]) -> str:
+        x, y = (_is_true(f, lanes, s, v) for s, v in zip(scalars, values, strict=False))
         return _truth(f, lanes, f.let(f"{instruction} {vector(lanes, 'i1')} {x}, {y}"))
     return emit
 
 
-def _not(f: Function, lanes: int, _: Sequence[str], values: Sequence[str], __: int) -> str:
-    return _truth(f, lanes, f.let(f"icmp eq {vector(lanes, 'i8')} {values[0]}, zeroinitializer"))
+def _not(f: Function, lanes: int, scalars: Sequence[Scalar], values: Sequence[str]) -> str:
+    type = vector(lanes, scalars[0].code)
+    return _truth(f, lanes, f.let(f"{scalars[0].relation('eq')} {type} {values[0]}, {number(type, 0)}"))
 
 
-def _as_truth(f: Function, lanes: int, _: Sequence[str], values: Sequence[str], __: int) -> str:
-    return _truth(f, lanes, _is_true(f, lanes, values[0]))
+def _as_truth(f: Function, lanes: int, scalars: Sequence[Scalar], values: Sequence[str]) -> str:
+    return _truth(f, lanes, _is_true(f, lanes, scalars[0], values[0]))
 
 
-def _select(f: Function, lanes: int, kinds: Sequence[str], values: Sequence[str], _: int) -> str:
-    condition, type = _is_true(f, lanes, values[0]), vector(lanes, kinds[1])
-    return f.let(f"select {vector(lanes, 'i1')} {condition}, {type} {values[1]}, {type} {values[2]}")
+def _select(f: Function, lanes: int, scalars: Sequence[Scalar], values: Sequence[str]) -> str:
+    return select(f, vector(lanes, scalars[1].code), _is_true(f, lanes, scalars[0], values[0]), values[1], values[2])
 
 
-def _bounded(f: Function, type: str, flags: str, x: str, act: int) -> str:
-    for bound, relation in zip(BOUNDS[act], ("slt", "sgt"), strict=True):
-        if bound is not None:
+def _floats(name: str) -> Emit:
+    """An operation of floats that chains of FLOAT32 have, for others."""
+    def emit(f: Function, lanes: int, scalars: Sequence[Scalar], values: Sequence[str]) -> str:
+        return CODE[name][0](f, vector(lanes, scalars[0].code), *values)
+    return emit
+
+
+def _integers(name: str, act: int) -> Emit:
+    def emit(f: Function, lanes: int, scalars: Sequence[Scalar], values: Sequence[str]) -> str:
+        type = vector(lanes, scalars[0].code)
+        return activated(f, type, scalars[0], INTEGERS[name].emit(f, type, scalars[0], *values), act)
+    return emit
+
+
+# Conversions.
+def _converted(f: Function, lanes: int, scalars: Sequence[Scalar], values: Sequence[str]) -> str:
+    """Integers wrap; floats are truncated, within an integer's range, and what is no number is the greatest."""
+    x, out = scalars
+    type, to = vector(lanes, x.code), vector(lanes, out.code)
+    if x.code == out.code:
+        return values[0]
+    if x.real and out.real:
+        return f.let(f"{'fptrunc' if out.size < x.size else 'fpext'} {type} {values[0]} to {to}")
+    if out.real:
+        return f.let(f"{'s' if x.signed else 'u'}itofp {type} {values[0]} to {to}")
+    if x.real:
+        name = f"llvm.fpto{'s' if out.signed else 'u'}i.sat.{mangled(to)}.{mangled(type)}"
+        found, odd = f.call(to, name, (type, values[0])), f.let(f"fcmp uno {type} {values[0]}, {values[0]}")
+        return select(f, to, odd, number(to, out.most), found)
+    word = "trunc" if out.size < x.size else "sext" if x.signed else "zext"
+    return f.let(f"{word} {type} {values[0]} to {to}")
+
+
+def _clamped(f: Function, lanes: int, scalars: Sequence[Scalar], values: Sequence[str]) -> str:
+    """As `_converted`, but integers are brought into the range of the bytes that they become."""
+    (x, out), value = scalars, values[0]
+    type = vector(lanes, x.code)
+    for bound, own, relation in ((out.least, x.least, "lt"), (out.most, x.most, "gt")):
+        if (bound > own) if relation == "lt" else (bound < own):
             limit = number(type, bound)
-            beyond = f.let(f"icmp {relation} {type} {x}, {limit}")
-            x = f.let(f"select {flags} {beyond}, {type} {limit}, {type} {x}")
-    return x
-
-
-def _arithmetic(instruction: str) -> Emit:
-    """Integers wrap."""
-    def emit(f: Function, lanes: int, kinds: Sequence[str], values: Sequence[str], act: int) -> str:
-        type = vector(lanes, kinds[0])
-        found = f.let(f"{instruction} {type} {values[0]}, {values[1]}")
-        return _bounded(f, type, vector(lanes, "i1"), found, act)
-    return emit
-
-
-def _extreme(relation: str) -> Emit:
-    def emit(f: Function, lanes: int, kinds: Sequence[str], values: Sequence[str], _: int) -> str:
-        type = vector(lanes, kinds[0])
-        first = f.let(f"icmp {relation} {type} {values[0]}, {values[1]}")
-        return f.let(f"select {vector(lanes, 'i1')} {first}, {type} {values[0]}, {type} {values[1]}")
-    return emit
-
-
-def _cast(instruction: str, to: str) -> Emit:
-    def emit(f: Function, lanes: int, kinds: Sequence[str], values: Sequence[str], _: int) -> str:
-        return f.let(f"{instruction} {vector(lanes, kinds[0])} {values[0]} to {vector(lanes, to)}")
-    return emit
-
-
-def _rounded_to_zero(f: Function, lanes: int, kinds: Sequence[str], values: Sequence[str], _: int) -> str:
-    """Beyond an integer's range the nearest one; what is no number is the largest."""
-    type, to = vector(lanes, kinds[0]), vector(lanes, "i32")
-    found = f.call(to, f"llvm.fptosi.sat.v{lanes}i32.v{lanes}f32", (type, values[0]))
-    odd = f.let(f"fcmp uno {type} {values[0]}, {values[0]}")
-    return f.let(f"select {vector(lanes, 'i1')} {odd}, {to} {number(to, (1 << 31) - 1)}, {to} {found}")
+            value = select(f, type, f.let(f"{x.relation(relation)} {type} {value}, {limit}"), limit, value)
+    return _converted(f, lanes, scalars, [value])
 
 
 #: Operations that give truth values, by names; their NNAPI-EX counterparts are the same.
+COMPARISONS = {"EQUAL": "eq", "NOT_EQUAL": "ne", "GREATER": "gt", "GREATER_EQUAL": "ge", "LESS": "lt",
+               "LESS_EQUAL": "le"}
 TRUTHS: Mapping[str, Emit] = {
-    "EQUAL": _comparison("oeq", "eq"), "NOT_EQUAL": _comparison("une", "ne"), "GREATER": _comparison("ogt", "gt"),
-    "GREATER_EQUAL": _comparison("oge", "ge"), "LESS": _comparison("olt", "lt"),
-    "LESS_EQUAL": _comparison("ole", "le"), "LOGICAL_AND": _logic("and"), "LOGICAL_OR": _logic("or"),
-    "LOGICAL_NOT": _not, "TO_BOOL": _as_truth, "TO_MASK": _as_truth}
-#: Operations of INT32.
-ARITHMETIC: Mapping[str, Emit] = {
-    "ADD": _arithmetic("add"), "SUB": _arithmetic("sub"), "MUL": _arithmetic("mul"), "MAXIMUM": _extreme("sgt"),
-    "MINIMUM": _extreme("slt")}
-#: Conversions by the types.
-CASTS: Mapping[tuple[Type, Type], Emit] = {
-    (I32, F32): _cast("sitofp", "float"), (B8, F32): _cast("uitofp", "float"), (Q8, F32): _cast("uitofp", "float"),
-    (F32, I32): _rounded_to_zero, (B8, I32): _cast("zext", "i32"), (Q8, I32): _cast("zext", "i32")}
+    **{name: _comparison(relation) for name, relation in COMPARISONS.items()}, "LOGICAL_AND": _logic("and"),
+    "LOGICAL_OR": _logic("or"), "LOGICAL_NOT": _not, "TO_BOOL": _as_truth, "TO_MASK": _as_truth}
+CHOICES = ("SELECT", "WHERE")
 
 
-def _code(name: str, types: tuple[Type, ...]) -> Emit | None:
-    """The code of an operation for the types of what it reads first and gives; None where there is none."""
-    name = name.removesuffix("_EX")
-    if name == "CAST":
-        return CASTS.get((types[0], types[-1]))
-    if name in ("SELECT", "WHERE"):
+def _code(name: str, types: tuple[Type, ...], act: int) -> Emit | None:
+    """The code of an operation for the types of what it reads and gives; None where there is none."""
+    if name in ("CAST", "CONVERT"):
+        bytes_ = all(not SCALARS[t].real for t in types) and SCALARS[types[1]].size == 1
+        return _as_truth if types[1] == B8 else _clamped if bytes_ and name == "CAST" else _converted
+    if name in CHOICES:
         return _select if types[0] == B8 else None
-    return TRUTHS.get(name) or (ARITHMETIC.get(name) if types[0] == types[-1] == I32 else None)
+    if name.removesuffix("_EX") in TRUTHS:
+        return TRUTHS[name.removesuffix("_EX")]
+    return _arithmetic(name, types[0], act)
+
+
+def _arithmetic(name: str, type_: Type, act: int) -> Emit | None:
+    """The code of a function of numbers of a type, or of truth values bit by bit."""
+    if type_ == B8:
+        return None if not name.startswith("BITWISE") else _not if name == "BITWISE_NOT" else _integers(name, act)
+    if SCALARS[type_].real:
+        return _floats(name) if name in ("MAXIMUM", "MINIMUM") else None
+    unsigned = not SCALARS[type_].signed
+    if name not in INTEGERS or unsigned and (name in SIGNED or (BOUNDS[act][0] or 0) < 0):
+        return None
+    return _integers(name, act)
 
 
 @dataclass(frozen=True)
 class Values:
-    """One operation on arrays that broadcast to the result's shape."""
+    """One operation on arrays that broadcast to the result's shape.
+
+    `check`: the number of the check that divisors are not 0, and where to say that it failed.
+    """
 
     op: str
     types: tuple[Type, ...]
     inputs: tuple[Place, ...]
     out: Place
     act: int
+    check: tuple[int, int] | None = None
 
     def emit(self, m: Module) -> str:
         """Write the function."""
@@ -165,12 +179,25 @@ class Values:
         f.finish()
 
     def _vector(self, f: Function, pointers: list[str], steps: list[int], count: int) -> None:
-        lanes, kinds = f.machine.lanes, [ELEMENTS[t] for t in self.types]
-        read = [f.load_first(count, lanes, k, p) if step else f.splat(vector(lanes, k), f.load(k, p, 0, SIZES[k]))
-                for k, p, step in zip(kinds[:-1], pointers, steps, strict=False)]
-        code = _code(self.op, self.types)
+        lanes, scalars = f.machine.lanes, [SCALARS[t] for t in self.types]
+        read = [f.load_first(count, lanes, s.code, p) if step else f.splat(
+            vector(lanes, s.code), f.load(s.code, p, 0, s.size))
+            for s, p, step in zip(scalars[:-1], pointers, steps, strict=False)]
+        if self.check is not None:
+            self._test(f, vector(lanes, scalars[1].code), read[1], count)
+        code = _code(self.op, self.types, self.act)
         assert code is not None
-        f.store_first(count, lanes, kinds[-1], code(f, lanes, kinds[:-1], read, self.act), pointers[-1])
+        f.store_first(count, lanes, scalars[-1].code, code(f, lanes, scalars, read), pointers[-1])
+
+    def _test(self, f: Function, type: str, y: str, count: int) -> None:
+        """Divisors of 0 are told."""
+        assert self.check is not None
+        lanes, (told, fault) = f.machine.lanes, self.check
+        zero = f.let(f"icmp eq {type} {y}, {number(type, 0)}")
+        if count < lanes:
+            zero = f.let(f"and {flags(type)} {zero}, {mask(count, lanes)}")
+        some = f.call("i1", f"llvm.vector.reduce.or.v{lanes}i1", (flags(type), zero))
+        f.when(some, lambda: f.store("i64", str(told << 32), "%arena", fault, 8))
 
 
 def _counted(p: Place, shape: Shape) -> Shape:
@@ -180,28 +207,52 @@ def _counted(p: Place, shape: Shape) -> Shape:
 
 def _plain(t: Tensor) -> bool:
     """Whether stored values are what they stand for, or bytes that are truth values."""
-    return t.type in ELEMENTS and t.size > 0 and (t.type != Q8 or t.quant is None or t.quant == ex.MASK)
+    return t.type in SCALARS and t.size > 0 and (t.type not in GRIDS or t.quant is None or t.quant == ex.MASK)
+
+
+def _same_grid(tensors: Sequence[Tensor]) -> bool:
+    """Whether raw values are compared and handed on as real ones are."""
+    return all(t.type in SCALARS and t.size > 0 and isinstance(t.quant, Quant) for t in tensors) and len(
+        {t.quant for t in tensors}) == 1
+
+
+def _name(b: Bound) -> str:
+    """What an operation is called here: the host's conversions wrap, and a shift is one of two."""
+    if b.op.name == "host.CAST":
+        return "CONVERT"
+    if kind(b.op) == "SHIFT":
+        return "SHIFT_LEFT" if b.args["left"] else "SHIFT_RIGHT"
+    return kind(b.op).removesuffix("_EX") if kind(b.op) == "CAST_EX" else kind(b.op)
 
 
 def _takes(b: Bound, _: Machine) -> bool:
-    tensors, name = (*tensors_of(b), *b.outs), kind(b.op)
-    if not all(map(_plain, tensors)) or not b.outs[0].shape or len(tensors_of(b)) != len(slots_of(b)):
+    tensors, name = (*tensors_of(b), *b.outs), _name(b)
+    if not b.outs[0].shape or len(tensors_of(b)) != len(slots_of(b)) or any(
+            t.type not in SCALARS or t.size == 0 for t in tensors):
         return False
     if name == "WHERE" and 1 < b.args["cond"].size and len(b.args["cond"].shape) < len(b.outs[0].shape):
         return False
-    operands = tensors[1:] if name in ("SELECT", "WHERE") else tensors[:-1]
+    operands = tensors[1:] if name in CHOICES else tensors[:-1]
+    raw = name in ("CAST", "CONVERT") or name in (*CHOICES, "MAXIMUM", "MINIMUM") and _same_grid(
+        (*operands, *b.outs)) and (name not in CHOICES or _plain(tensors[0]))
     alike = len({t.type for t in operands}) == 1
-    return alike and _code(name, tuple(t.type for t in tensors)) is not None
+    return alike and (raw or all(map(_plain, tensors))) and _code(
+        name, tuple(t.type for t in tensors), b.args.get("act", 0)) is not None
 
 
 def _make(w: Workshop, group: Group) -> Task:
     b = group.head
-    types = tuple(t.type for t in (*tensors_of(b), *b.outs))
-    return Values(kind(b.op), types, tuple(map(w.place, slots_of(b))), w.place(b.outputs[0]), b.args.get("act", 0))
+    name, types = _name(b), tuple(t.type for t in (*tensors_of(b), *b.outs))
+    check = None
+    if name in INTEGERS and INTEGERS[name].divides:
+        check = w.check("division by zero", b.origin), w.fault
+    return Values(name, types, tuple(map(w.place, slots_of(b))), w.place(b.outputs[0]), b.args.get("act", 0), check)
 
 
 native(Family(_takes, _make), e.EQUAL, e.NOT_EQUAL, e.GREATER, e.GREATER_EQUAL, e.LESS, e.LESS_EQUAL, e.LOGICAL_AND,
        e.LOGICAL_OR, e.LOGICAL_NOT, e.SELECT, host.WHERE, host.TO_BOOL, host.TO_MASK, convert.CAST, ex.EQUAL_EX,
        ex.NOT_EQUAL_EX, ex.GREATER_EQUAL_EX, ex.LESS_EX, ex.LOGICAL_AND_EX, ex.LOGICAL_OR_EX, ex.LOGICAL_NOT_EX,
-       ex.CAST_EX)
-native(Family(_takes, _make), e.ADD, e.SUB, e.MUL, e.MAXIMUM, e.MINIMUM, otherwise=True)
+       ex.CAST_EX, host.FLOOR_DIV, host.FLOOR_MOD, host.TRUNC_DIV, fn.TRUNC_MOD, fn.BITWISE_AND, fn.BITWISE_OR,
+       fn.BITWISE_NOT, fn.SHIFT, hm.BITWISE_XOR, hm.RIGHT_SHIFT)
+native(Family(_takes, _make), e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.ABS, e.NEG, e.RELU, e.RELU1, e.RELU6,
+       host.SQUARE, host.RELU_0_TO_1, host.SQUARED_DIFFERENCE, hm.SIGN, ex.SQUARED_DIFFERENCE_EX, otherwise=True)

@@ -19,7 +19,7 @@ from .elementwise import tabulated
 @kernel(h.SIGN, inplace=("x",))
 def SIGN(site: Site, x: Tensor) -> Run:
     def step(out: Array, x: Array) -> None:
-        np.subtract((x > 0).view(np.int8), (x < 0).view(np.int8), out=out)
+        np.subtract((x > 0).view(np.int8), (x < 0).view(np.int8), out=out, casting="unsafe")
     return unary(site, x, step, ints=True)
 
 
