@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
+
+from .forks import Locked
 
 #: Multiplications from which a single product is worth waking other threads for: about two milliseconds of one
 #: core. Waking them costs tens of microseconds where a core is idle and far more where none is.
@@ -29,14 +30,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Asked:
+class Asked(Locked):
     """What the runs under way ask for, the latest last. The library has one number for all threads of the process.
 
     The number before the first of them comes back after the last, in whatever order they end.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        super().__init__()
         self._marks: dict[object, int] = {}
         self._before: list[int] = []
 

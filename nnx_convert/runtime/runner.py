@@ -1,7 +1,6 @@
 """Running a model on arrays of its operands' types: a program per set of shapes, an arena per run at a time."""
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from ..model import Model
 from ..types import OBJECTS, Array, Tensor
 from .blas import blas_threads, cores, threads_for
 from .bind import FAILURES, Dynamic, Options, Program, bind, fill
+from .forks import Locked
 from .kernel import Call, Run
 from .memory import affordable, exhausted
 from .plan import ALIGN, Plan, plan
@@ -82,15 +82,15 @@ class Compiled:
         return found
 
 
-class Runner:
+class Runner(Locked):
     """A model that runs on arrays of its operands' types and shapes; None is an optional input left out."""
 
     def __init__(self, model: Model, options: Options) -> None:
+        super().__init__()
         self.model, self.options = model, replace(options, call=options.call and remembered(options.call))
         self._programs: OrderedDict[object, Compiled | NativeProgram | None] = OrderedDict()
         self._last: tuple[object, Compiled | NativeProgram | None] = None, None   # what the run before used
         self._natives = 0                        # programs made with native code
-        self._lock = threading.Lock()
         self._objects = any(o.type in OBJECTS for o in model.operands)
 
     def run(self, inputs: Arrays) -> list[Array]:

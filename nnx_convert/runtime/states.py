@@ -1,7 +1,6 @@
 """What a model keeps from run to run: the states, as its user sees them."""
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,18 +9,19 @@ import numpy as np
 
 from ..errors import InputError
 from ..types import Array, Port, Rim
+from .forks import Locked
 from .rim import fitted, initial
 
 
-class Memory:
+class Memory(Locked):
     """The states of one compiled model. A run reads and writes them as one: the next waits for it."""
 
     def __init__(self, rim: Rim) -> None:
+        super().__init__()
         self._inputs, self._outputs = rim.inputs, rim.outputs
         self._ports: dict[str, Port] = {p.name: p for p in rim.inputs if p.state}
         #: Whether there are any.
         self.kept = any(p.state for p in (*rim.inputs, *rim.outputs))
-        self._lock = threading.RLock()
         self._now = self._start()
 
     def _start(self) -> dict[str, Array]:

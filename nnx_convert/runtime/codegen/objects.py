@@ -1,8 +1,10 @@
 """IR into machine code, and machine code into functions that can be called."""
 from __future__ import annotations
 
+import os
 import struct
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import string_at
 from functools import cache
@@ -16,6 +18,11 @@ from .machine import Machine
 #: LLVM's effort in the back end: 0 compiles five times as fast and runs four times as slowly.
 EFFORT = 2
 _number = count()
+#: Held while LLVM compiles. A fork waits for it, or locks inside LLVM would stay locked in the child.
+_compiling = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_compiling.acquire, after_in_parent=_compiling.release,
+                        after_in_child=_compiling.release)
 
 
 @cache
@@ -40,11 +47,12 @@ def compiled(texts: str | Sequence[str], machine: Machine) -> tuple[bytes, ...]:
     Raises `RuntimeError` with LLVM's words where a text is none.
     """
     texts = [texts] if isinstance(texts, str) else texts
-    if len(texts) == 1:
-        return _object(texts[0], machine),
-    from concurrent.futures import ThreadPoolExecutor
-    with ThreadPoolExecutor(len(texts)) as workers:
-        return tuple(workers.map(_object, texts, [machine] * len(texts)))
+    with _compiling:
+        if len(texts) == 1:
+            return _object(texts[0], machine),
+        from concurrent.futures import ThreadPoolExecutor
+        with ThreadPoolExecutor(len(texts)) as workers:
+            return tuple(workers.map(_object, texts, [machine] * len(texts)))
 
 
 def _object(text: str, machine: Machine) -> bytes:
