@@ -1,51 +1,53 @@
-"""Operations that rearrange elements: axes turned, parts cut out with steps, blocks moved, edges added."""
+"""Operations that rearrange elements: axes turned, parts cut out with steps, blocks moved."""
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import product
 
-import numpy as np
-
-from ...ops import ex, image, shape as s
+from ...ops import cutting, ex, host, image, shape as s
 from ...schema import OpDef
-from ...types import Quant, Tensor
 from ..bind import Bound
 from .copies import plain, window
+from .elements import spread
 from .machine import Machine
-from .places import Place
+from .places import Border, Place
 from .strides import Moves, Pairs, ordered, simple, sliced, split
 from .tasks import Family, Group, Task, Workshop, flat, native
 
 Make = Callable[[Workshop, Bound], Pairs]
 
 
-def _moving(make: Make, *ops: OpDef, constants: tuple[str, ...] = ()) -> None:
-    """Register operations that move elements, their arguments of these names known."""
+def _always(_: Bound) -> bool:
+    return True
+
+
+def moving(make: Make, *ops: OpDef, constants: tuple[str, ...] = (), can: Callable[[Bound], bool] = _always) -> None:
+    """Register operations that move elements, their arguments of these names known; `can` says what else they ask."""
     def takes(b: Bound, _: Machine) -> bool:
         known = all(b.args[n] is None or b.args[n].data is not None for n in constants)
-        return known and plain(b) and not b.args.get("nchw") and bool(b.outs[0].shape)
+        return known and plain(b) and not b.args.get("nchw") and bool(b.outs[0].shape) and can(b)
 
     def made(w: Workshop, group: Group) -> Task:
         return Moves(tuple(simple(*pair) for pair in make(w, group.head)))
     native(Family(takes, made, strided=True), *ops)
 
 
-def _ends(w: Workshop, b: Bound) -> tuple[Place, Place]:
+def ends(w: Workshop, b: Bound) -> tuple[Place, Place]:
+    """Where the array is that an operation moves, and the result."""
     return w.place(b.slots["x"]), w.place(b.outputs[0])
 
 
 def _turned(w: Workshop, b: Bound) -> Pairs:
-    x, out = _ends(w, b)
+    x, out = ends(w, b)
     perm = (1, 0) if b.args["perm"] is None else b.args["perm"].ints()
     return (ordered(x, perm), out),
 
 
 def _strided(w: Workshop, b: Bound) -> Pairs:
-    x, out = _ends(w, b)
-    begins, ends, steps = (b.args[n].ints() for n in ("begin", "end", "strides"))
+    x, out = ends(w, b)
+    begins, lasts, steps = (b.args[n].ints() for n in ("begin", "end", "strides"))
     cuts, kept = list[range](), list[int]()
-    for i, (n, begin, end, step) in enumerate(zip(x.shape, begins, ends, steps, strict=True)):
+    for i, (n, begin, end, step) in enumerate(zip(x.shape, begins, lasts, steps, strict=True)):
         low, high = None if b.args["begin_mask"] >> i & 1 else begin, None if b.args["end_mask"] >> i & 1 else end
         cut = range(*slice(low, high, step).indices(n))
         shrunk = b.args["shrink_mask"] >> i & 1
@@ -55,28 +57,28 @@ def _strided(w: Workshop, b: Bound) -> Pairs:
 
 
 def _to_space(w: Workshop, b: Bound) -> Pairs:
-    x, out = _ends(w, b)
+    x, out = ends(w, b)
     block, c = b.args["block"], out.shape[3]
     cells = ordered(split(x, 3, (block, block, c)), (0, 1, 3, 2, 4, 5))
     return (cells, split(split(out, 2, (x.shape[2], block)), 1, (x.shape[1], block))),
 
 
 def _to_depth(w: Workshop, b: Bound) -> Pairs:
-    x, out = _ends(w, b)
+    x, out = ends(w, b)
     block, (_, h, wide, _) = b.args["block"], out.shape
     cells = split(split(x, 2, (wide, block)), 1, (h, block))
     return (ordered(cells, (0, 1, 3, 2, 4, 5)), split(out, 3, (block, block, x.shape[3]))),
 
 
 def _from_batch(w: Workshop, b: Bound) -> Pairs:
-    x, out = _ends(w, b)
+    x, out = ends(w, b)
     bh, bw = b.args["blocks"].ints()
     cells = ordered(split(x, 0, (bh, bw, out.shape[0])), (2, 3, 0, 4, 1, 5))
     return (cells, split(split(out, 2, (x.shape[2], bw)), 1, (x.shape[1], bh))),
 
 
 def _shuffled(w: Workshop, b: Bound) -> Pairs:
-    x, out = _ends(w, b)
+    x, out = ends(w, b)
     axis, groups = b.args["axis"] % len(x.shape), b.args["groups"]
     each = x.shape[axis] // groups
     parts = split(x, axis, (groups, each))
@@ -85,7 +87,7 @@ def _shuffled(w: Workshop, b: Bound) -> Pairs:
 
 
 def _tiled(w: Workshop, b: Bound) -> Pairs:
-    x, out = _ends(w, b)
+    x, out = ends(w, b)
     for axis in reversed(range(len(x.shape))):
         out = split(out, axis, (b.args["multiples"].ints()[axis], x.shape[axis]))
     pairs = [(a, c) for n, stride in zip(x.shape, x.strides, strict=True) for a, c in ((0, 0), (n, stride))]
@@ -93,7 +95,7 @@ def _tiled(w: Workshop, b: Bound) -> Pairs:
 
 
 def _reversed(w: Workshop, b: Bound) -> Pairs:
-    x, out = _ends(w, b)
+    x, out = ends(w, b)
     axis = b.args["axis"].ints()[0]
     return (sliced(x, [range(n)[::-1 if i == axis else 1] for i, n in enumerate(x.shape)]), out),
 
@@ -119,54 +121,48 @@ def _layer(p: Place, axis: int, number: int) -> Place:
                   tuple(1 if a == axis else n for a, n in enumerate(p.shape)))
 
 
-# Edges.
-def _padded(w: Workshop, b: Bound) -> Pairs:
-    """The array in the middle; around it, axis by axis, what has not been filled yet."""
-    x, out = _ends(w, b)
-    amounts, dtype = b.args["paddings"].ints(), b.outs[0].type.dtype
-    heads, tails = amounts[0::2], amounts[1::2]
-    row = np.full(out.shape[-1], b.args.get("value", _zero(b.args["x"])), dtype)
-    filler = Place("%weights", w.pack(row), out.shape, (0,) * (len(out.shape) - 1) + (out.item,), out.item)
-    pairs: list[tuple[Place, Place]] = [(x, window(out, heads, x.shape))]
-    for axis, (head, tail, n) in enumerate(zip(heads, tails, x.shape, strict=True)):
-        for at, size in ((0, head), (head + n, tail)):
-            begin = tuple(heads[a] if a < axis else at if a == axis else 0 for a in range(len(heads)))
-            sizes = tuple(x.shape[a] if a < axis else size if a == axis else out.shape[a] for a in range(len(heads)))
-            if size:
-                pairs.append((replace(filler, shape=sizes), window(out, begin, sizes)))
+# Numbers that are computed for NNAPI's operations are constants here.
+def _cut(w: Workshop, b: Bound) -> Pairs:
+    x, out = ends(w, b)
+    cuts = [range(n) for n in x.shape]
+    for axis, *bounds in zip(*(b.args[n].ints() for n in ("axes", "begin", "end", "strides")), strict=True):
+        cuts[axis] = range(*slice(*bounds).indices(x.shape[axis]))
+    return (sliced(x, cuts), out),
+
+
+def _parted(w: Workshop, b: Bound) -> Pairs:
+    """Parts along an axis, one after the other."""
+    x, at, pairs = w.place(b.slots["x"]), 0, list[tuple[Place, Place]]()
+    axis = b.args["axis"] % len(x.shape)
+    for slot in b.outputs:
+        out = w.place(slot)
+        pairs.append((window(x, tuple(at if a == axis else 0 for a in range(len(x.shape))), out.shape), out))
+        at += out.shape[axis]
     return tuple(pairs)
 
 
-def _zero(x: Tensor) -> int:
-    return x.quant.zero if isinstance(x.quant, Quant) else 0
+def _all_parted(b: Bound) -> bool:
+    """Whether the parts are all there is."""
+    shape = b.args["x"].shape
+    axis = b.args["axis"] % len(shape)
+    return bool(sum(t.shape[axis] for t in b.outs) == shape[axis])
 
 
-def _mirrored(w: Workshop, b: Bound) -> Pairs:
-    """Each part of the result, middles and edges of all axes: what it mirrors, back to front along its edges."""
-    x, out = _ends(w, b)
-    amounts, edge = b.args["paddings"].ints(), 1 if b.args["mode"] == 0 else 0
-    parts = [_sides(n, amounts[2 * a], amounts[2 * a + 1], edge) for a, n in enumerate(x.shape)]
-    return tuple((sliced(x, [source for _, source in part]),
-                  window(out, tuple(at for at, _ in part), tuple(len(source) for _, source in part)))
-                 for part in product(*parts))
+def _repeated(w: Workshop, b: Bound) -> Pairs:
+    x, out = ends(w, b)
+    return (replace(x, shape=out.shape, strides=spread(x, out.shape), border=Border()), out),
 
 
-def _sides(n: int, head: int, tail: int, edge: int) -> list[tuple[int, range]]:
-    """Where parts of an axis begin, and the elements they are of."""
-    found = [(0, range(edge, edge + head)[::-1]), (head, range(n)),
-             (head + n, range(n - edge - tail, n - edge)[::-1])]
-    return [(at, cut) for at, cut in found if len(cut)]
-
-
-_moving(_turned, s.TRANSPOSE, constants=("perm",))
-_moving(_strided, s.STRIDED_SLICE, constants=("begin", "end", "strides"))
-_moving(_to_space, image.DEPTH_TO_SPACE)
-_moving(_to_depth, image.SPACE_TO_DEPTH)
-_moving(_from_batch, image.BATCH_TO_SPACE_ND, constants=("blocks",))
-_moving(_shuffled, s.CHANNEL_SHUFFLE)
-_moving(_tiled, s.TILE, constants=("multiples",))
-_moving(_reversed, s.REVERSE, constants=("axis",))
-_moving(_joined, s.PACK, ex.PACK_EX)
-_moving(_taken_apart, ex.UNPACK_EX)
-_moving(_padded, s.PAD, s.PAD_V2, constants=("paddings",))
-_moving(_mirrored, s.MIRROR_PAD, constants=("paddings",))
+moving(_turned, s.TRANSPOSE, constants=("perm",))
+moving(_strided, s.STRIDED_SLICE, constants=("begin", "end", "strides"))
+moving(_to_space, image.DEPTH_TO_SPACE)
+moving(_to_depth, image.SPACE_TO_DEPTH)
+moving(_from_batch, image.BATCH_TO_SPACE_ND, constants=("blocks",))
+moving(_shuffled, s.CHANNEL_SHUFFLE)
+moving(_tiled, s.TILE, constants=("multiples",))
+moving(_reversed, s.REVERSE, constants=("axis",))
+moving(_joined, s.PACK, ex.PACK_EX)
+moving(_taken_apart, ex.UNPACK_EX)
+moving(_cut, cutting.CUT, constants=("axes", "begin", "end", "strides"))
+moving(_parted, cutting.SPLIT_BY, cutting.CHUNK, can=_all_parted)
+moving(_repeated, host.BROADCAST_TO)

@@ -161,7 +161,7 @@ class Family:
 SCRATCH: Slot = -1
 FAMILIES: dict[str, Family] = {}
 #: The modules that hold them.
-MODULES = ("dense", "winograd", "depthwise", "elements", "folds", "copies", "layouts", "matmul", "bytes", "sums",
+MODULES = ("dense", "winograd", "depthwise", "elements", "folds", "copies", "layouts", "edges", "matmul", "bytes", "sums",
            "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells", "intcells", "svdf",
            "reductions", "curves", "tabled", "shares", "hybrid", "rescaled", "detections", "extremes", "trees", "lookups")
 

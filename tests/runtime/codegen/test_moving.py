@@ -229,8 +229,36 @@ def curves(rng: np.random.Generator) -> Net:
     return net
 
 
-MAKES: dict[str, Make] = {"matmul": matmul, "turned": turned, "cut": cut, "blocks": blocks, "edges": edges,
-                          "stacked": stacked, "groups": groups, "resized": resized,
+def cut_by(rng: np.random.Generator) -> Net:
+    """Cut, filled up, split and repeated by numbers that ONNX computes; blocks stacked into batches."""
+    shape, net, outs = draw(rng, 2, 12, 3), Net(), list[int]()
+    x, axis = net.input(rng.standard_normal(shape)), draw(rng, 0, 3, 1)[0]
+    numbers = [net.const([v], INT32) for v in (1, shape[axis], axis, 2)]
+    wide = [len(range(1, n, 2)) if a == axis else n for a, n in enumerate(shape)]
+    outs.append(net.op("CUT", x, *(numbers[i] for i in (0, 1, 2, 3)), shape=wide))
+    for mode in range(4):
+        sides = draw(rng, -1, 4, 2)
+        wide = [n + sum(sides) if a == axis else n for a, n in enumerate(shape)]
+        outs.append(net.op("PAD_BY", x, net.const(sides, INT32), net.const([1.5]), numbers[2], net.scalar(mode),
+                           shape=wide))
+    sizes = [1, shape[axis] - 1]
+    parts = [tuple(size if a == axis else n for a, n in enumerate(shape)) for size in sizes]
+    outs += net.ops("SPLIT_BY", x, net.const(sizes, INT32), net.scalar(axis), outs=[(p, FLOAT32) for p in parts])
+    many = (2, *shape)
+    row = net.input(rng.standard_normal([1 if rng.random() < 0.5 else n for n in shape]))
+    outs.append(net.op("host.BROADCAST_TO", row, net.const(many, INT32), shape=many))
+    image, block, pads = net.input(rng.standard_normal((2, *shape))), draw(rng, 1, 4, 2), draw(rng, 0, 3, 2)
+    low, right = (-(n + p) % k for n, p, k in zip(shape[:2], pads, block, strict=True))
+    high, across = (shape[0] + pads[0] + low) // block[0], (shape[1] + pads[1] + right) // block[1]
+    outs.append(net.op("SPACE_TO_BATCH_ND", image, net.const(block, INT32), net.const(
+        [[pads[0], low], [pads[1], right]], INT32), net.scalar(False),
+        shape=(2 * block[0] * block[1], high, across, shape[2])))
+    net.model = net.finish(*outs)
+    return net
+
+
+MAKES: dict[str, Make] = {"cut by": cut_by, "matmul": matmul, "turned": turned, "cut": cut, "blocks": blocks,
+                          "edges": edges, "stacked": stacked, "groups": groups, "resized": resized,
                           "picked": picked, "choices": choices, "folds": folds, "curves": curves}
 
 
