@@ -52,6 +52,13 @@ def test_a_run_tells_the_size(count: int) -> None:
     assert compiled.prepare() is None
 
 
+def test_a_profile_is_of_one_run_step_by_step() -> None:
+    image = np.zeros((1, 8, 8, 1), np.float32)
+    found = CompiledModel(suppressing(([0], [0, 4]), then_align=True)).profile([*scored(6), image])
+    assert [r.work.operations for r in found.rows] == [("BOX_WITH_NMS_LIMIT",), ("ROI_ALIGN",)]
+    assert all(0 < r.seconds <= found.seconds and r.work.bytes > 0 for r in found.rows)
+
+
 @pytest.mark.parametrize("count", [0, 1, 6])
 def test_what_follows_takes_the_size(count: int) -> None:
     image = np.arange(64, dtype=np.float32).reshape(1, 8, 8, 1)

@@ -18,9 +18,11 @@ from .ir import Function, Module
 from .machine import Machine
 from .moves import Copy, FillBorders
 from .objects import Library, made
+from .pages import pages
 from .plans import recalling
 from .places import SLACK, Border, Place, room
 from .pool import RUN, barrier, pool
+from .stamps import STAMP, Stamp
 from .tasks import SCRATCH, Family, Group, Phases, Task, Workshop, family_of, slots_of
 
 Arrays = Sequence[Array | None]
@@ -38,6 +40,11 @@ class Layout:
     places: dict[Slot, Place]
     scratch: dict[int, Place]
     size: int
+    stamps: int | None = None       # where the stamps of a profiled program are
+
+    def stamp(self, n: int) -> list[Task]:
+        """The task that says when the unit of a number begins, and the one before ends; none without a profile."""
+        return [] if self.stamps is None else [Stamp(self.stamps + STAMP * n)]
 
     @property
     def fault(self) -> int:
@@ -52,6 +59,7 @@ class Planner:
     program: Program
     machine: Machine
     threads: int
+    profiled: bool = False
     borders: dict[Slot, Border] = field(default_factory=dict)
     alias: dict[Slot, Slot] = field(default_factory=dict)
     copies: dict[Group, dict[Slot, Slot]] = field(default_factory=dict)     # for a reader, by what is copied
@@ -67,7 +75,9 @@ class Planner:
         places = {slot: self._at(slot, b.offset) for slot, b in blocks.items()}
         rooms = {n: Place("%arena", b.offset, (self.threads, b.size // self.threads), (b.size // self.threads, 1), 1)
                  for n, b in scratch.items()}
-        return Layout(units, places, rooms, size + SLACK + ALIGN)
+        end = size + SLACK
+        stamps = STAMP * (len(units) + 1) if self.profiled else 0
+        return Layout(units, places, rooms, end + -(-stamps // ALIGN) * ALIGN + ALIGN, end if self.profiled else None)
 
     def _views(self, order: Sequence[Group | Step]) -> None:
         """A slot that is another one's bytes in another shape."""
@@ -184,21 +194,21 @@ def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]
                 tasks = None
             continue
         if tasks is None:
-            tasks = []
+            tasks = layout.stamp(n)
             found.append(tasks)
         if images:
             tasks.append(FillBorders(images, waited=True))
             images = ()
         tasks += [FillBorders((shop.place(s),), waited=False) for s in _writes(unit) if shop.place(s).border]
         if isinstance(unit, tuple):
-            tasks.append(Copy(shop.place(unit[0]), shop.place(unit[1])))
+            tasks += [Copy(shop.place(unit[0]), shop.place(unit[1])), *layout.stamp(n + 1)]
             continue
         own = {s: layout.places[made] for s, made in planner.copies.get(unit, {}).items()}
         scratch = {SCRATCH: layout.scratch[n]} if n in layout.scratch else {}
         result = {s: layout.places[s].reshaped(unit.head.outs[0].shape) for s in unit.outputs if unit.reshaped}
         shop.places = {**layout.places, **own, **scratch, **result}
         work = _family(unit).make(shop, unit)
-        tasks += work.tasks if isinstance(work, Phases) else (work,)
+        tasks += (*(work.tasks if isinstance(work, Phases) else (work,)), *layout.stamp(n + 1))
         shop.places = layout.places
     return found
 
@@ -218,7 +228,7 @@ def segment(m: Module, name: str, tasks: Sequence[Task]) -> None:
 def waits_after(tasks: Sequence[Task], n: int) -> bool:
     """Whether threads wait for each other after a task; after the last one, the caller waits for all."""
     task = tasks[n]
-    return n + 1 < len(tasks) and (not isinstance(task, FillBorders) or task.waited)
+    return n + 1 < len(tasks) and not isinstance(task, Stamp) and (not isinstance(task, FillBorders) or task.waited)
 
 
 def segments(found: Sequence[Stretch], machine: Machine) -> list[str]:
@@ -246,7 +256,7 @@ class Native:
     """A native segment, ready to be called."""
 
     address: int
-    waits: int
+    waits: int      # barriers between its tasks
 
 
 class Frame:
@@ -254,28 +264,30 @@ class Frame:
 
     def __init__(self, owner: NativeProgram) -> None:
         program, places = owner.program, owner.layout.places
-        store = np.zeros(owner.layout.size + ALIGN, np.uint8)
-        start = -store.ctypes.data % ALIGN
-        arena = store[start:start + owner.layout.size]
+        arena = pages(owner.layout.size)
         self.arena = arena.ctypes.data
         arrays = dict(program.constants) | {
             s: p.of(arena, program.tensors[s].type.dtype) for s, p in places.items() if s in program.tensors}
         self.inputs = [None if i is None else arrays[i] for i in program.inputs]
         self.outputs = [arrays[i] for i in program.outputs]
         self.fault = arena[owner.layout.fault:owner.layout.fault + 8].view(np.int64)
+        self.stamps = arena[owner.layout.stamps or owner.layout.fault:owner.layout.fault].view(np.uint64)
         self.calls = [part if isinstance(part, Native) else (part, (
             *(arrays[i] for i in part.outs), *fill(part.args, arrays), *(np.empty(s, d) for s, d in part.scratch)))
             for part in owner.parts]
-        self._kept = store
+        self._kept = arena
 
 
 class NativeProgram:
-    """A program whose native parts are compiled: what `runner.Compiled` is for NumPy alone."""
+    """A program whose native parts are compiled: what `runner.Compiled` is for NumPy alone.
 
-    def __init__(self, program: Program, machine: Machine, threads: int) -> None:
+    A `profiled` one keeps, in its arena, when each unit began and ended: see `stamps`.
+    """
+
+    def __init__(self, program: Program, machine: Machine, threads: int, *, profiled: bool = False) -> None:
         self.program, self.threads = program, threads
         order = groups(program, machine)
-        planner = Planner(program, machine, threads)
+        planner = Planner(program, machine, threads, profiled)
         self.layout = planner.layout(order)
         affordable(self.layout.size, "the arena")
         shop = Workshop(machine, self.layout.places, program.constants, self.layout.fault)
@@ -283,6 +295,7 @@ class NativeProgram:
             found = stretches(self.layout, planner, shop)
         self.weights, self._checks = shop.blob(SLACK), tuple(shop.checks)
         self.parts = self._compiled(found, machine)
+        self._blob = self.weights.ctypes.data
         self._idle: deque[Frame] = deque(maxlen=ARENAS)
 
     def _compiled(self, found: Sequence[Stretch], machine: Machine) -> list[Native | Step]:
@@ -309,15 +322,15 @@ class NativeProgram:
         for to, array in zip(frame.inputs, inputs, strict=True):
             if to is not None and array is not None:
                 np.copyto(to, array)
-        weights, workers = self.weights.ctypes.data, pool()
+        workers = pool()
         for call in frame.calls:
             if isinstance(call, Native):
-                workers.run(call.address, frame.arena, weights, self.threads, call.waits)
+                workers.run(call.address, frame.arena, self._blob, self.threads, call.waits)
                 if self._checks and frame.fault[0]:
                     raise self._error(int(frame.fault[0]))
             else:
                 step, args = call
-                with failing(step.name, step.origin):
+                with failing(step.name, step.origin), np.errstate(all="ignore"):
                     step.run(*args)
         found = [o.copy() for o in frame.outputs]
         self._idle.append(frame)

@@ -1,0 +1,199 @@
+"""Where the time of a run goes: a row for each thing that is done, natively or by NumPy."""
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..model import Model
+from ..ops.macs import counter
+from ..schema import OpDef
+from ..types import Array, Tensor
+from .bind import Binder, Bound, Options, Program, Slot, Step, failing
+from .blas import blas_threads
+from .runner import Arrays, Compiled, Frame
+
+if TYPE_CHECKING:
+    from .codegen.program import Frame as NativeFrame, NativeProgram, Unit
+
+#: Runs before any counts.
+WARM_UP = 2
+#: Seconds over which the ticks of native code are counted at least, to know how many make a second.
+LONG = 0.02
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one row of a profile does: operations in order (fused ones together), where they stand in the source.
+
+    `engine` is "native" or "numpy"; `bytes` are those of what it reads and writes, `macs` its multiply-adds. What has
+    no origin is a copy that another operation wants.
+    """
+
+    operations: tuple[str, ...]
+    origins: tuple[str, ...]
+    engine: str
+    bytes: int
+    macs: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """Work, the median of its seconds, and what part that is of the whole run's."""
+
+    work: Work
+    seconds: float
+    share: float
+
+    @property
+    def gflops(self) -> float:
+        """Billions of multiplications and additions in a second."""
+        return 2e-9 * self.work.macs / self.seconds if self.seconds > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The rows in the order of a run, and the median of the whole run's seconds: copies of inputs and outputs, and
+    the calls themselves, are in these alone."""
+
+    seconds: float
+    rows: tuple[Row, ...]
+
+    @property
+    def macs(self) -> int:
+        """Multiply-adds of a run."""
+        return sum(r.work.macs for r in self.rows)
+
+
+def joined(works: Sequence[Work], taken: Sequence[Sequence[float]], whole: Sequence[float]) -> Profile:
+    """The profile of works whose seconds are known for each run."""
+    total = median(whole)
+    middle = [median(times) for times in zip(*taken, strict=True)]
+    return Profile(total, tuple(Row(w, s, s / total if total else 0.0) for w, s in zip(works, middle, strict=True)))
+
+
+def of_numpy(compiled: Compiled, inputs: Arrays, runs: int) -> Profile:
+    """The profile of a program that NumPy runs; raises `RunError` where a run fails."""
+    frame, program = Frame(compiled.program, compiled.plan), compiled.program
+    taken, whole = [], []
+    with blas_threads(compiled.threads):
+        for _ in range(WARM_UP + runs):
+            begun = time.perf_counter()
+            enter(frame.inputs, inputs)
+            marks = [time.perf_counter()]
+            for run, args, n in frame.calls:
+                with failing(program.steps[n].name, program.steps[n].origin):
+                    run(*args)
+                marks.append(time.perf_counter())
+            _ = [o.copy() for o in frame.outputs]
+            whole.append(time.perf_counter() - begun)
+            taken.append([b - a for a, b in pairwise(marks)])
+    return joined([work_of(program, program.steps[n]) for _, _, n in frame.calls], taken[WARM_UP:], whole[WARM_UP:])
+
+
+def of_native(program: NativeProgram, inputs: Arrays, runs: int) -> Profile:
+    """The profile of a program that is compiled to be profiled; raises `RunError` where a run fails."""
+    from .codegen.program import Frame
+    program.run(inputs)                          # what is wrong with the inputs is found here
+    frame = Frame(program)
+    units = [(n, u) for n, u in enumerate(program.layout.units) if not (isinstance(u, Step) and u.view is not None)]
+    found: list[Watched] = []
+    while len(found) < WARM_UP + runs or sum(w.seconds for w in found) < LONG:
+        found.append(watched(program, frame, inputs))
+    second = tick(found)
+    taken = [[w.steps[id(u)] if isinstance(u, Step) else second * (w.stamps[n + 1] - w.stamps[n]) for n, u in units]
+             for w in found[WARM_UP:]]
+    return joined([work_of(program.program, u) for _, u in units], taken, [w.seconds for w in found[WARM_UP:]])
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One run of native code: when it began, what it took, the stamps, and the seconds of NumPy's steps by their id."""
+
+    begun: float
+    seconds: float
+    stamps: list[int]
+    steps: dict[int, float]
+
+
+def watched(program: NativeProgram, frame: NativeFrame, inputs: Arrays) -> Watched:
+    """Run a profiled program once in a frame."""
+    from .codegen.pool import pool
+    from .codegen.program import Native
+    steps: dict[int, float] = {}
+    weights, workers, entered = program.weights.ctypes.data, pool(), 0.0
+    begun = time.perf_counter()
+    enter(frame.inputs, inputs)
+    for call in frame.calls:
+        before = time.perf_counter()
+        if isinstance(call, Native):
+            entered = entered or before
+            workers.run(call.address, frame.arena, weights, program.threads, call.waits)
+        else:
+            step, args = call
+            with failing(step.name, step.origin):
+                step.run(*args)
+            steps[id(step)] = time.perf_counter() - before
+    _ = [o.copy() for o in frame.outputs]
+    return Watched(entered, time.perf_counter() - begun, frame.stamps.tolist(), steps)
+
+
+def tick(found: Sequence[Watched]) -> float:
+    """The seconds of a tick, by when native code was entered in the first run and in the last, and what it stamped."""
+    first, last = found[0], found[-1]
+    start = next(n for n, value in enumerate(first.stamps) if value)
+    return (last.begun - first.begun) / (last.stamps[start] - first.stamps[start])
+
+
+def of_steps(model: Model, inputs: Sequence[Tensor | None], options: Options) -> Profile:
+    """The profile of one run of a model that is bound, operation by operation, to inputs with values.
+
+    Raises what binding does.
+    """
+    binder = Binder(model, options)
+    binder.env.update(zip(model.inputs, inputs, strict=True))
+    works, taken = [], []
+    for n, o in enumerate(model.operations):
+        before = time.perf_counter()
+        binder.advance(n)
+        taken.append(time.perf_counter() - before)
+        args, outs = binder.checked(n, o)[0].args, [t for i in o.outputs if isinstance(t := binder.arg(i), Tensor)]
+        moved = sum(size(t) for i in {*o.inputs, *o.outputs} if isinstance(t := binder.arg(i), Tensor))
+        works.append(Work((o.op.name,), (binder.place(n),), "numpy", moved, multiplied(o.op, args, outs)))
+    return joined(works, [taken], [sum(taken)])
+
+
+def enter(to: Sequence[Array | None], inputs: Arrays) -> None:
+    """Copy inputs to their places."""
+    for place, array in zip(to, inputs, strict=True):
+        if place is not None and array is not None:
+            np.copyto(place, array)
+
+
+def work_of(program: Program, unit: Unit) -> Work:
+    """What a unit of a program does."""
+    if isinstance(unit, tuple):
+        return Work(("copy",), (), "native", 2 * size(program.tensors[unit[0]]), 0)
+    members: tuple[Bound, ...] = (unit.bound,) if isinstance(unit, Step) and unit.bound else getattr(
+        unit, "members", ())
+    outs: tuple[Slot, ...] = unit.outs if isinstance(unit, Step) else unit.outputs
+    moved = sum(size(program.tensors[s]) for s in {*unit.reads, *outs})
+    return Work(tuple(b.op.name for b in members), tuple(b.origin for b in members),
+                "numpy" if isinstance(unit, Step) else "native", moved,
+                sum(multiplied(b.op, b.args, b.outs) for b in members))
+
+
+def multiplied(op: OpDef, args: Mapping[str, Any], outs: Sequence[Tensor]) -> int:
+    """The multiply-adds of an operation on concrete shapes."""
+    count = counter(op)
+    return int(count(args, outs[0])) if count else 0
+
+
+def size(t: Tensor) -> int:
+    """The bytes of a tensor whose sizes are known."""
+    return t.size * t.type.dtype.itemsize
