@@ -7,21 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ...ops import conv
-from ...types import F32, Array, Tensor
+from ...types import F32, Array, Shape, Tensor
 from ..bind import Bound
 from .elements import BOUNDS, Part, chained, follows, matched
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .places import Border, Place
 from .tasks import Family, Group, Task, Workshop, native
-from .tiles import UNROLLED, Spot, Tile, best
+from .tiles import UNROLLED, Spot, Tile, best, cost, pixels_first
 
 ITEM = 4
+#: Bytes that a cache keeps together.
+LINE = 64
+#: Bytes of a panel from which the next one is fetched while it is read.
+FETCHED = 16_384
+#: Parts of an image up to which each may have a micro-kernel of its own, and what their cost may be of the others'.
+FOLDS, WORTH = 6, 0.98
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,8 @@ class Micro:
 
     The depth is `taps` rows, `row` bytes apart, each of `runs` of neighbouring elements (offset, length). Of the last
     vector, `tail` lanes are stored (0: all). Before that, the `chain` is done to the sums (input 0) and to `extras`,
-    of which the bytes from pixel to pixel and from channel to channel are told.
+    of which the offsets of pixels and the bytes from channel to channel are told. With `fetched` lines of weights a
+    turn of the innermost loop, it is told how many bytes ahead those are which it brings near for who comes later.
     """
 
     a: tuple[int, ...]
@@ -42,7 +50,8 @@ class Micro:
     tail: int
     act: int
     chain: tuple[Part, ...] = ()
-    extras: tuple[tuple[int, int], ...] = ()
+    extras: tuple[tuple[tuple[int, ...], int], ...] = ()
+    fetched: int = 0
 
     def emit(self, m: Module) -> str:
         """Write the function."""
@@ -50,6 +59,7 @@ class Micro:
 
     def _build(self, m: Module, name: str) -> None:
         more = tuple(("ptr readonly", f"%E{n}") for n in range(len(self.extras)))
+        more += (("i64", "%ahead"),) if self.fetched else ()
         f = Function(m, name, (("ptr noalias readonly", "%A"), ("ptr noalias readonly", "%B"),
                                ("ptr", "%C"), ("ptr noalias readonly", "%bias"), *more))
         kind, size = vector(m.machine.lanes), m.machine.lanes * ITEM
@@ -72,7 +82,7 @@ class Micro:
     def _stored(self, f: Function, sums: list[str]) -> None:
         """What the chain makes of all sums, stored."""
         for i, offset in enumerate(self.c):
-            pointers = [f.at(f"%E{n}", i * pixel) for n, (pixel, _) in enumerate(self.extras)]
+            pointers = [f.at(f"%E{n}", pixels[i]) for n, (pixels, _) in enumerate(self.extras)]
             for j in range(self.vectors):
                 value = self._followed(f, sums[i * self.vectors + j], pointers, j)
                 self._store(f, value, f.at("%C", offset), j)
@@ -82,16 +92,21 @@ class Micro:
         for n, value in enumerate(sums):
             i, j = divmod(n, self.vectors)
             self._store(f, value, f.at("%C", self.c[i]), j)
-        step = self.c[1] - self.c[0] if len(self.c) > 1 else 0
-        steps = (step, *(pixel for pixel, _ in self.extras))
+        places = tuple(zip(self.c, *(pixels for pixels, _ in self.extras), strict=True))
+        for first, count in stretches(places):
+            following = places[first + 1] if count > 1 else places[first]
+            steps = [b - a for a, b in zip(places[first], following, strict=True)]
+            bases = [f.at(p, at) for p, at in zip(("%C", *(f"%E{n}" for n in range(len(self.extras)))), places[first],
+                                                  strict=True)]
+            f.loop(0, count, 1, [("ptr", p) for p in bases],
+                   lambda _, now, steps=steps: self._again(f, now, steps))  # type: ignore[misc]
 
-        def pixel(_: str, now: list[str]) -> list[str]:
-            size = f.machine.lanes * ITEM
-            for j in range(self.vectors):
-                value = f.load_first(self._count(f, j), f.machine.lanes, "float", now[0], j * size)
-                self._store(f, self._followed(f, value, now[1:], j), now[0], j)
-            return [f.at(p, by) for p, by in zip(now, steps, strict=True)]
-        f.loop(0, len(self.c), 1, [("ptr", "%C"), *(("ptr", f"%E{n}") for n in range(len(self.extras)))], pixel)
+    def _again(self, f: Function, now: list[str], steps: Sequence[int]) -> list[str]:
+        """The chain done to a pixel that is stored; where the next one is."""
+        for j in range(self.vectors):
+            value = f.load_first(self._count(f, j), f.machine.lanes, "float", now[0], j * f.machine.lanes * ITEM)
+            self._store(f, self._followed(f, value, now[1:], j), now[0], j)
+        return [f.at(p, by) for p, by in zip(now, steps, strict=True)]
 
     def _count(self, f: Function, j: int) -> int:
         """The lanes of a vector of channels that are stored."""
@@ -111,22 +126,17 @@ class Micro:
     def _run(self, f: Function, a: str, b: str, sums: list[str], length: int) -> tuple[str, list[str]]:
         """The products of one run of neighbours; the panel's next place, and the sums."""
         kind, size = vector(f.machine.lanes), f.machine.lanes * ITEM * self.vectors
-        turns = self._turns(length, len(sums), f.machine.registers)
+        turns = turns_of(length, len(sums), f.machine.registers)
 
         def body(_: str, carried: list[str]) -> list[str]:
             a, b, now = carried[0], carried[1], carried[2:]
             for u in range(turns):
                 now = self._step(f, a, b, now, u)
+            for line in range(self.fetched):
+                fetch(f, f.at(f.at(b, "%ahead"), line * LINE))
             return [f.at(a, ITEM * turns), f.at(b, size * turns), *now]
         found = f.loop(0, length, turns, [("ptr", a), ("ptr", b), *((kind, s) for s in sums)], body)
         return found[1], found[2:]
-
-    @staticmethod
-    def _turns(length: int, sums: int, registers: int) -> int:
-        """How many steps of the depth one turn of the loop makes."""
-        if sums > UNROLLED[registers]:
-            return 1
-        return 2 if length % 2 == 0 else 3 if length % 3 == 0 and length <= 9 else 1
 
     def _step(self, f: Function, a: str, b: str, sums: list[str], step: int) -> list[str]:
         """One element of the depth for all pixels and channels."""
@@ -141,11 +151,36 @@ class Micro:
         return found
 
 
+def fetch(f: Function, pointer: str) -> None:
+    """Bring the line of memory at an address, where there need be none, into the second cache, to be read."""
+    f.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    f.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 2, i32 1)")
+
+
+def stretches(places: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
+    """Places cut into stretches in which each is as far from the one before: the first of each, and how many."""
+    found, first = list[tuple[int, int]](), 0
+    steps = [tuple(b - a for a, b in zip(*pair, strict=True)) for pair in pairwise(places)]
+    for n in range(1, len(places) + 1):
+        if n == len(places) or n - first > 1 and steps[n - 1] != steps[first]:
+            found.append((first, n - first))
+            first = n
+    return found
+
+
+def turns_of(length: int, sums: int, registers: int) -> int:
+    """How many steps of the depth one turn of a micro-kernel's loop makes."""
+    if sums > UNROLLED[registers]:
+        return 1
+    return 2 if length % 2 == 0 else 3 if length % 3 == 0 and length <= 9 else 1
+
+
 @dataclass(frozen=True)
 class Dense:
     """A convolution, or a product where the image is one row of pixels.
 
-    `x` begins at the first tap of the first output; `weights` and `bias` are offsets in the weights.
+    `x` begins at the first tap of the first output; `weights` and `bias` are offsets in the weights. A `folded` one has
+    few pixels, so that tiles go on from row to row: each part of an image has a micro-kernel of its own.
     """
 
     x: Place
@@ -160,18 +195,29 @@ class Dense:
     act: int
     chain: tuple[Part, ...] = ()
     extras: tuple[Place, ...] = ()
+    folded: bool = False
 
     @property
     def depth(self) -> int:
         """Elements under the filter."""
         return self.taps * sum(length for _, length in self.runs)
 
-    def micro(self, pixels: int, vectors: int, tail: int) -> Micro:
-        """The micro-kernel of a tile's size."""
-        step, out = self.strides[1] * self.x.strides[2], self.out.strides[2]
-        return Micro(tuple(i * step for i in range(pixels)), tuple(i * out for i in range(pixels)), vectors, self.taps,
+    @property
+    def shape(self) -> Shape:
+        """The result as tiles see it."""
+        n, rows, width, channels = self.out.shape
+        return (n, 1, rows * width, channels) if self.folded else self.out.shape
+
+    def micro(self, pixels: int, vectors: int, tail: int, first: int = 0) -> Micro:
+        """The micro-kernel of a tile's size, whose first pixel is of that number in an image that is folded."""
+        width = self.out.shape[2] if self.folded else first + pixels
+        spots = [divmod(n, width) for n in range(first, first + pixels)]
+
+        def offsets(p: Place, strides: tuple[int, int] = (1, 1)) -> tuple[int, ...]:
+            return tuple(y * p.strides[1] * strides[0] + x * p.strides[2] * strides[1] for y, x in spots)
+        return Micro(offsets(self.x, self.strides), offsets(self.out), vectors, self.taps,
                      self.row if self.taps > 1 else 0, self.runs, tail, self.act, self.chain,
-                     tuple((e.strides[2], e.strides[3]) for e in self.extras))
+                     tuple((offsets(e), e.strides[3]) for e in self.extras))
 
     def emit(self, m: Module) -> str:
         """Write the function."""
@@ -179,20 +225,48 @@ class Dense:
 
     def _build(self, m: Module, name: str) -> None:
         f = Function(m, name, SHARED)
-        self.tile.walk(f, self.out.shape, lambda spot: self._tile(f, spot))
+        self.tile.walk(f, self.shape, lambda spot: self._tile(f, spot))
         f.finish()
 
     def _tile(self, f: Function, spot: Spot) -> None:
         """One tile of one panel of channels."""
         size, panel = f.machine.lanes * ITEM * self.tile.vectors, spot.panel
-        pointers = (spot.at(f, self.x, self.strides, 0),
+        at = replace(spot, x="0") if self.folded else spot
+        pointers = (at.at(f, self.x, self.strides, 0),
                     f.at("%weights", f.add(self.weights, f.mul(panel, size * self.depth))),
-                    spot.at(f, self.out, (1, 1), size),
+                    at.at(f, self.out, (1, 1), size),
                     f.at("%weights", f.add(self.bias, f.mul(panel, size))),
-                    *(spot.at(f, e, (1, 1), size if e.strides[3] else 0) for e in self.extras))
+                    *(at.at(f, e, (1, 1), size if e.strides[3] else 0) for e in self.extras))
         given = ", ".join(f"ptr {p}" for p in pointers)
-        self.tile.fitted(f, self.out.shape[3], spot, lambda *of: f.do(
-            f"call void @{self.micro(*of).emit(f.module)}({given})"))
+        n, rows, _, channels = self.shape
+        tiles = 0 if pixels_first(self.shape) else n * rows * self.tile.parts
+
+        def call(pixels: int, vectors: int, tail: int) -> None:
+            def of(first: int) -> None:
+                micro, more = fetching(f, self.micro(pixels, vectors, tail, first), spot.tile, tiles)
+                f.do(f"call void @{micro.emit(f.module)}({given}{more})")
+            if not self.folded:
+                of(0)
+                return
+            for part, first in enumerate(self.tile.starts):
+                if pixels == self.tile.sizes[part >= self.tile.longer > 0][0]:
+                    f.when(f.let(f"icmp eq i64 {spot.part}, {part}"), lambda first=first: of(first))  # type: ignore[misc]
+        self.tile.fitted(f, channels, spot, call)
+
+
+def fetching(f: Function, micro: Micro, tile: str, tiles: int) -> tuple[Micro, str]:
+    """The micro-kernel, and its last argument, with which each of a panel's tiles brings a part of the next panel near.
+
+    It stays as it is where a panel is soon there, and where there are no tiles, so that panels come again.
+    """
+    size = f.machine.lanes * ITEM * micro.vectors
+    panel = micro.taps * sum(length for _, length in micro.runs) * size
+    if panel < FETCHED or not tiles:
+        return micro, ""
+    lines = turns_of(micro.runs[0][1], len(micro.a) * micro.vectors, f.machine.registers) * size // LINE
+    each = -(-lines // tiles)
+    first = f.mul(f.rem(tile, max(1, lines // each)), each * LINE)
+    return replace(micro, fetched=each), f", i64 {f.add(first, panel)}"
 
 
 def continued(f: Function, chain: Sequence[Part], value: str, extras: Sequence[tuple[str, int]], count: int) -> str:
@@ -254,12 +328,25 @@ def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, in
     runs = runs_of(kw, dilations[1], depth, x)
     if kh == kw == 1 and strides == (1, 1) and all(p.even or not any(p.strides[:3]) for p in (x, out, *extras)):
         x, out, extras = as_row(x), as_row(out), tuple(map(as_row, extras))
-    n, rows, width, _ = out.shape
-    tile = best(channels, kw * depth, kh, n * rows, width, lanes, w.machine.registers)
+    tile, folded = tile_of(out.shape, kw * depth, kh, w.machine)
     matrix = filters.reshape(channels, -1).T
     return Dense(x, out, kh, runs, dilations[0] * x.strides[1], strides,
                  w.pack(*packed(matrix, tile.vectors, lanes)), w.pack(padded(args["b"].data, lanes)), tile, args["act"],
-                 chain, extras)
+                 chain, extras, folded)
+
+
+def tile_of(shape: Shape, depth: int, taps: int, machine: Machine) -> tuple[Tile, bool]:
+    """The tile for results [n, rows, width, channels], and whether it goes on from row to row: where panels are read
+    again for each row, and there are few."""
+    n, rows, width, channels = shape
+    lanes, registers = machine.lanes, machine.registers
+    found = best(channels, depth, taps, n * rows, width, lanes, registers)
+    folded = best(channels, depth, taps, n, rows * width, lanes, registers)
+    if rows == 1 or taps == 1 or folded.parts > FOLDS:
+        return found, False
+    costs = (cost(t, channels, depth, taps, *of, lanes) for t, of in ((found, (n * rows, width)),
+                                                                      (folded, (n, rows * width))))
+    return (folded, True) if WORTH * next(costs) > next(costs) else (found, False)
 
 
 as_image, followed = matched, follows

@@ -94,7 +94,7 @@ class Product:
         vectors = -(-count // f.machine.lanes)
         return Micro(tuple(i * step for i in range(pixels)), tuple(i * self.out.strides[-2] for i in range(pixels)),
                      vectors, 1, 0, ((0, self.x.shape[-1]),), count % f.machine.lanes, 0, self.chain,
-                     tuple((e.strides[-2], e.strides[-1]) for e in self.extras))
+                     tuple((tuple(i * e.strides[-2] for i in range(pixels)), e.strides[-1]) for e in self.extras))
 
     def _pack(self, f: Function, y: str, room: str, count: int) -> None:
         """A panel of so many columns into the room: its rows one after the other, in whole vectors."""

@@ -23,13 +23,15 @@ NEAR, FAR = 32_000, 640_000
 
 @dataclass(frozen=True)
 class Spot:
-    """Where a tile lies, in code: its image, row and first pixel, which part of the row it is, and its panel."""
+    """Where a tile lies, in code: its image, row and first pixel, which part of the row it is, its panel, and its
+    number among the panel's tiles."""
 
     image: str
     y: str
     x: str
     part: str
     panel: str
+    tile: str
 
     def at(self, f: Function, p: Place, strides: tuple[int, int], panel: int) -> str:
         """The first pixel's address in an image read in such strides, of which a panel is so many bytes."""
@@ -54,6 +56,11 @@ class Tile:
         found = ((self.pixels + 1, self.longer), (self.pixels, self.parts - self.longer))
         return tuple((size, n) for size, n in found if n)
 
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The first pixel of each part."""
+        return tuple(part * self.pixels + min(part, self.longer) for part in range(self.parts))
+
     def first(self, f: Function, part: str) -> str:
         """The first pixel of a part."""
         return f.add(f.mul(part, self.pixels), f.least(part, self.longer) if self.longer else 0)
@@ -73,9 +80,9 @@ class Tile:
     def walk(self, f: Function, shape: Shape, body: Callable[[Spot], None]) -> None:
         """`body` for this thread's tiles of images. The larger of pixels and channels is the outer loop: what belongs
         to it is read once."""
-        n, rows, width, channels = shape
+        n, rows, _, channels = shape
         panels, tiles = self.panels(channels, f.machine.lanes), n * rows * self.parts
-        by_pixels = n * rows * width >= channels
+        by_pixels = pixels_first(shape)
         inner = panels if by_pixels else tiles
         first, last = f.share(tiles * panels)
 
@@ -84,7 +91,7 @@ class Tile:
             tile, panel = (high, low) if by_pixels else (low, high)
             line, part = f.div(tile, self.parts), f.rem(tile, self.parts)
             image, y = f.div(line, rows), f.rem(line, rows)
-            body(Spot(image, y, self.first(f, part), part, panel))
+            body(Spot(image, y, self.first(f, part), part, panel, tile))
         f.loop(first, last, 1, [], step)
 
     def fitted(self, f: Function, channels: int, spot: Spot, call: Callable[[int, int, int], None]) -> None:
@@ -99,6 +106,12 @@ class Tile:
         else:
             f.when(f.let(f"icmp eq i64 {spot.panel}, {last}"), lambda: sized(rest, tail),
                    lambda: sized(self.vectors, 0))
+
+
+def pixels_first(shape: Shape) -> bool:
+    """Whether pixels [n, rows, width, channels] are the outer loop, so that all panels are read for each tile."""
+    n, rows, width, channels = shape
+    return n * rows * width >= channels
 
 
 def cut(width: int, most: int, vectors: int) -> Tile:

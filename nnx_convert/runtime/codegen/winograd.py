@@ -15,7 +15,7 @@ from ...ops import conv
 from ...types import Shape
 from ..bind import Bound, Slot
 from .cooktoom import Form, entering, form, leaving
-from .dense import ITEM, Micro, continued, packed, padded, pads, taken
+from .dense import ITEM, Micro, continued, fetching, packed, padded, pads, taken
 from .elements import BOUNDS, Part, chained, follows, matched
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
@@ -265,8 +265,11 @@ class Winograd:
                 given = ", ".join(f"ptr {p}" for p in (
                     f.at(here[0], f.mul(row, ins * count)), here[1], f.at(here[2], f.mul(row, outs * count)),
                     f.at("%weights", self.zeros)))
-                self.tile.sized(f, n, lambda pixels: f.do(
-                    f"call void @{self._micro(pixels, vectors, ins * count, outs * count).emit(f.module)}({given})"))
+
+                def call(pixels: int) -> None:
+                    micro, more = fetching(f, self._micro(pixels, vectors, ins * count, outs * count), n, self.band)
+                    f.do(f"call void @{micro.emit(f.module)}({given}{more})")
+                self.tile.sized(f, n, call)
             f.loop(*parts, 1, [], part)
             return [here[0], f.at(here[1], lanes * vectors * ITEM * depth), f.at(here[2], wide)]
 

@@ -11,8 +11,8 @@ import pytest
 from natively import MACHINES, Net, apart, both, net
 
 from nnx_convert import CompiledModel, NnxError
-from nnx_convert.runtime.codegen import mathematics
-from nnx_convert.runtime.codegen.dense import Micro
+from nnx_convert.runtime.codegen import dense, mathematics
+from nnx_convert.runtime.codegen.dense import Micro, stretches
 from nnx_convert.runtime.codegen.elements import Part
 from nnx_convert.runtime.codegen.epilogue import Epilogue
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module, vector
@@ -165,3 +165,25 @@ def test_tiles_fit_and_cover(registers: int) -> None:
             t = best(channels, 27, 3, width, width, 8, registers)
             assert sum(size * count for size, count in t.sizes) == width
             assert max(size for size, _ in t.sizes) <= FIT[registers][t.vectors]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(("rows", "width", "act", "op"), [(7, 7, 1, "ADD"), (5, 6, 0, "LOGISTIC"), (6, 3, 3, "ADD")])
+def test_tiles_go_on_from_row_to_row_where_there_are_few(rows: int, width: int, act: int, op: str, machine: str,
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dense, "WORTH", 9)
+    rng, at = np.random.default_rng(rows), MACHINES[machine]
+    channels, shape = 3 * at.lanes, (2, rows, width, 3 * at.lanes)
+    net = Net()
+    x = net.input(rng.standard_normal((2, 2 * rows + 1, 2 * width + 1, 40)))
+    y = net.op("CONV_2D", x, net.const(rng.standard_normal((channels, 3, 3, 40))), net.const(rng.standard_normal(
+        channels)), *map(net.scalar, (0, 0, 0, 0, 2, 2, act)), shape=shape)
+    more = (net.input(rng.standard_normal(shape)), net.scalar(0)) if op == "ADD" else ()
+    net.model = net.finish(net.op(op, y, *more, shape=shape))
+    want, got, native = both(net.model, net.given, at, 2)
+    assert native == 2 and apart(got, want) <= 1e-5
+
+
+def test_places_are_cut_where_steps_change() -> None:
+    assert stretches([(0, 0), (4, 8), (8, 16), (20, 24), (24, 32), (40, 40)]) == [(0, 3), (3, 2), (5, 1)]
+    assert stretches([(3,)]) == [(0, 1)]
