@@ -52,7 +52,7 @@ def measure(name: str, path: Path, threads: int, runs: int, backend: str) -> boo
     """Time one model and print its row; whether its bound is kept."""
     from nnx_convert.cli.peers import PEERS
     from nnx_convert.cli.timing import compared
-    peer = next(p for p in PEERS.values() if path.suffix == f".{p.format}")
+    peer = next(p for p in PEERS.values() if path.suffix[1:] in p.formats)
     there, inputs = peer.there, random_inputs(path)
     engines = [ours(path, threads, inputs, backend), *([peer.open(str(path), threads, inputs)] if there else [])]
     times = [[1e3 * seconds for seconds in row] for row in compared(engines, runs)]

@@ -21,11 +21,12 @@ LEVELS = ("27", "28", "29", "30", "31", "fl6", "fl7", "fl8")
 #: What a shell calls the end by Ctrl-C.
 INTERRUPTED = 130
 #: What `bench` can time beside this package.
-ENGINES = ("litert", "onnxruntime")
+ENGINES = ("litert", "onnxruntime", "openvino")
 EXAMPLES = """\b
 Examples:
   nnx-convert bench model.tflite --vs litert
   nnx-convert bench model.onnx --backend native --backend numpy --threads 1
+  nnx-convert bench model.tflite --per-op
   nnx-convert bench model.onnx --vs onnxruntime --shape x=1,3,224,224 --report json
 
 """
@@ -47,7 +48,7 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([("convert MODEL", "what `nnx-convert MODEL` does"),
                                 ("run FILE", "run a .tflite, .onnx or .nnx file"),
-                                ("bench FILE", "time it, beside LiteRT and ONNX Runtime"),
+                                ("bench FILE", "time it, beside LiteRT, ONNX Runtime and OpenVINO"),
                                 ("ops [NAME]", "what the op table says of an operation, or all of them")])
 
 
@@ -160,18 +161,23 @@ def run(**options: Any) -> Work:
 @click.argument("file")
 @click.option("--backend", "backends", multiple=True, type=click.Choice(("auto", "numpy", "native")),
               help="What computes it; repeatable, the first is the one that others are compared with. [auto]")
-@click.option("--vs", "peers", callback=engines, metavar="litert,onnxruntime",
-              help="Engines to run in turn with it; LiteRT reads .tflite files, ONNX Runtime .onnx files.")
+@click.option("--vs", "peers", callback=engines, metavar="litert,onnxruntime,openvino",
+              help="Engines to run in turn with it; LiteRT reads .tflite files, ONNX Runtime .onnx files, OpenVINO "
+                   "both.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads of every engine. [all cores]")
 @click.option("--runs", type=click.IntRange(1), default=30, show_default=True, metavar="N",
               help="Runs that are timed, after a few that are not.")
 @click.option("--inputs", "archive", metavar="ALL.npz", help="Inputs by their names, or as in0, in1 and so on.")
 @click.option("--random", "seed", type=click.IntRange(0), default=0, show_default=True, metavar="SEED",
               help="Draw the inputs that are not given, as `run` does.")
+@click.option("--per-op", is_flag=True, help="Where the time of the first backend goes, step by step.")
+@click.option("--json", "as_json", is_flag=True, help="The same as --report json.")
 @shared
 def bench(**options: Any) -> Work:
     """Time runs of a .tflite, .onnx or .nnx FILE: median and least, copies of inputs and outputs included."""
     from .timing import bench_file
+    if options.pop("as_json"):
+        options["report"] = "json"
     return partial(bench_file, **options)
 
 

@@ -44,11 +44,25 @@ def onnxruntime(path: str, threads: int, inputs: Sequence[Any]) -> Run:
     return lambda: session.run(None, given)
 
 
+def openvino(path: str, threads: int, inputs: Sequence[Any]) -> Run:
+    """A run of OpenVINO on the processor, floats in 32 bits; `inputs` are in the file's order."""
+    import openvino as ov
+    core = ov.Core()
+    model = core.read_model(path)
+    if any(port.get_partial_shape().is_dynamic for port in model.inputs):
+        model.reshape({n: array.shape for n, array in enumerate(inputs)})
+    request = core.compile_model(model, "CPU", {
+        "INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY",
+        "NUM_STREAMS": 1}).create_infer_request()
+    given = dict(enumerate(inputs))
+    return lambda: list(request.infer(given).values())
+
+
 @dataclass(frozen=True)
 class Peer:
-    """An engine: the format it reads, the package it is in and what that is called where it is installed from."""
+    """An engine: the formats it reads, the package it is in and what that is called where it is installed from."""
 
-    format: str
+    formats: tuple[str, ...]
     package: str
     distribution: str
     open: Callable[[str, int, Sequence[Any]], Run]
@@ -67,8 +81,9 @@ class Peer:
             return ""
 
 
-PEERS = {"litert": Peer("tflite", "ai_edge_litert", "ai-edge-litert", litert),
-         "onnxruntime": Peer("onnx", "onnxruntime", "onnxruntime", onnxruntime)}
+PEERS = {"litert": Peer(("tflite",), "ai_edge_litert", "ai-edge-litert", litert),
+         "onnxruntime": Peer(("onnx",), "onnxruntime", "onnxruntime", onnxruntime),
+         "openvino": Peer(("tflite", "onnx"), "openvino", "openvino", openvino)}
 
 
 @contextmanager

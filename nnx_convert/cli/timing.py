@@ -8,11 +8,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from .. import __version__
 from ..convert import compile, kind, read
 from ..emit.report import LABEL, headed
 from ..errors import NnxError
 from ..runtime.blas import cores
+from ..runtime.compiled import CompiledModel
+from ..runtime.profile import Profile, macs
 from ..types import Shape
 from .arrays import Given, gathered
 from .peers import PEERS, Run, unheard
@@ -29,8 +33,9 @@ PAUSE, TURN = 0.05, 5
 class Timed:
     """An engine: seconds from the file to its first output, the median and the least of its runs.
 
-    `ratio` and `ratio_of_least` are what the first engine takes in parts of this one. `problem` says why it was not
-    timed; then all numbers are None.
+    `ratio` and `ratio_of_least` are what the first engine takes in parts of this one; `gflops` are billions of
+    multiplications and additions in a second of the median. `problem` says why it was not timed; then all numbers are
+    None.
     """
 
     engine: str
@@ -40,22 +45,24 @@ class Timed:
     least: float | None = None
     ratio: float | None = None
     ratio_of_least: float | None = None
+    gflops: float | None = None
     problem: str = ""
 
 
 @dataclass
 class Contender:
-    """An engine in the making: its run and how long that took to get, or what is wrong."""
+    """An engine in the making: its run and how long that took to get, or what is wrong; its model where it is ours."""
 
     engine: str
     version: str
     run: Run | None = None
     ready: float | None = None
     problem: str = ""
+    model: CompiledModel | None = None
 
 
 def bench_file(file: str, backends: Sequence[str], peers: Sequence[str], threads: int | None, runs: int,
-               archive: str | None, seed: int, shapes: Mapping[str, Shape], report: str) -> None:
+               archive: str | None, seed: int, shapes: Mapping[str, Shape], per_op: bool, report: str) -> None:
     """Do it; raises `NnxError` where this package's own engine cannot run the file."""
     count = threads or cores()
     with Progress() as progress:
@@ -69,13 +76,17 @@ def bench_file(file: str, backends: Sequence[str], peers: Sequence[str], threads
         found += [theirs(file, name, count, arrays) for name in peers]
         progress("running")
         timed = compared([c.run for c in found if c.run], runs)
-    rows = list(joined(found, timed))
+        first = found[0].model
+        profile = first.profile({g.name: g.array for g in inputs}, runs) if first and per_op else None
+        work = multiplied(first, {g.name: g.array for g in inputs}) if first else None
+    rows = list(joined(found, timed, work))
     if report == "json":
         show_json({"source": Path(file).name, "threads": count, "runs": runs,
                    "inputs": [{"name": g.name, "from": g.origin, **shape_fields(g.array)} for g in inputs],
-                   "engines": [asdict(r) for r in rows]})
+                   "macs": work, "engines": [asdict(r) for r in rows],
+                   "per_op": None if profile is None else steps(profile)})
     else:
-        show(lines(Path(file).name, count, runs, inputs, rows), LABEL)
+        show((*lines(Path(file).name, count, runs, inputs, rows), *(table(profile) if profile else ())), LABEL)
 
 
 def ours(file: str, backend: str, threads: int, archive: str | None, seed: int, shapes: Mapping[str, Shape]
@@ -94,7 +105,17 @@ def ours(file: str, backend: str, threads: int, archive: str | None, seed: int, 
         run()
     except NnxError as error:
         raise error.at(Path(file).name) from error
-    return Contender(backend, __version__, run, took + time.perf_counter() - begun), inputs
+    return Contender(backend, __version__, run, took + time.perf_counter() - begun, model=model), inputs
+
+
+def multiplied(model: CompiledModel, given: Mapping[str, Any]) -> int | None:
+    """The multiply-adds of a run; None where that is not known before it."""
+    shapes = {s.name: given[s.name].shape for s in model.inputs if isinstance(given.get(s.name), np.ndarray)}
+    try:
+        found = model.prepare(shapes)
+    except NnxError:
+        return None
+    return None if found is None else macs(found.program)
 
 
 def theirs(file: str, name: str, threads: int, inputs: Sequence[Any]) -> Contender:
@@ -102,7 +123,7 @@ def theirs(file: str, name: str, threads: int, inputs: Sequence[Any]) -> Contend
     peer, form = PEERS[name], kind(read(file)[0])
     if not peer.there:
         return Contender(name, "", problem="is not installed: pip install 'nnx-convert[bench]'")
-    if form != peer.format:
+    if form not in peer.formats:
         return Contender(name, peer.version, problem=f"reads no .{form} file")
     begun = time.perf_counter()
     try:
@@ -136,8 +157,9 @@ def compared(engines: Sequence[Run], runs: int) -> list[list[float]]:
     return times
 
 
-def joined(found: Sequence[Contender], times: Sequence[Sequence[float]]) -> Iterator[Timed]:
-    """The engines with their times; those of the first are what the others are measured by."""
+def joined(found: Sequence[Contender], times: Sequence[Sequence[float]], count: int | None = None
+           ) -> Iterator[Timed]:
+    """The engines with their times, of so many multiply-adds; those of the first are what others are measured by."""
     rest = iter(times)
     for c in found:
         if c.run is None:
@@ -145,7 +167,8 @@ def joined(found: Sequence[Contender], times: Sequence[Sequence[float]]) -> Iter
             continue
         own = next(rest)
         middle, least = median(own), min(own)
-        yield Timed(c.engine, c.version, c.ready, middle, least, median(times[0]) / middle, min(times[0]) / least)
+        yield Timed(c.engine, c.version, c.ready, middle, least, median(times[0]) / middle, min(times[0]) / least,
+                    None if count is None else 2e-9 * count / middle)
 
 
 def lines(name: str, threads: int, runs: int, inputs: Sequence[Given], rows: Sequence[Timed]
@@ -161,5 +184,23 @@ def lines(name: str, threads: int, runs: int, inputs: Sequence[Given], rows: Seq
             yield label, f"{r.engine:<{width}}   {r.problem}"
             continue
         beside = f"   {rows[0].engine} takes {r.ratio:.2f} of it, {r.ratio_of_least:.2f} at the least" if n else ""
-        yield label, (f"{r.engine:<{width}}   {1e3 * r.median:.3f} ms   least {1e3 * r.least:.3f}   "
+        speed = f"   {r.gflops:.1f} GFLOP/s" if r.gflops else ""
+        yield label, (f"{r.engine:<{width}}   {1e3 * r.median:.3f} ms   least {1e3 * r.least:.3f}{speed}   "
                       f"ready in {r.ready:.2f} s{beside}")
+
+
+def steps(profile: Profile) -> list[dict[str, Any]]:
+    """A profile's rows as what `json.dumps` takes."""
+    return [{**asdict(r.work), "seconds": r.seconds, "share": r.share, "gflops": r.gflops} for r in profile.rows]
+
+
+def table(profile: Profile) -> Iterator[tuple[str, str]]:
+    """The same for the screen."""
+    yield "", ""
+    yield "per op", f"{'us':>9} {'share':>6} {'KB':>9} {'M macs':>8} {'GFLOP/s':>8}"
+    for r in profile.rows:
+        w = r.work
+        yield "", (f"{1e6 * r.seconds:9.1f} {r.share:6.1%} {w.bytes / 1e3:9.1f} {w.macs / 1e6:8.2f} {r.gflops:8.1f}   "
+                   f"{w.engine}   {' + '.join(w.operations)}   {w.origins[-1] if w.origins else ''}")
+    rest = profile.seconds - sum(r.seconds for r in profile.rows)
+    yield "", f"{1e6 * rest:9.1f} {rest / profile.seconds:6.1%}   copies of inputs and outputs, and the calls"

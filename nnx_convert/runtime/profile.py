@@ -101,7 +101,7 @@ def of_native(program: NativeProgram, inputs: Arrays, runs: int) -> Profile:
     from .codegen.program import Frame
     program.run(inputs)                          # what is wrong with the inputs is found here
     frame = Frame(program)
-    units = [(n, u) for n, u in enumerate(program.layout.units) if not (isinstance(u, Step) and u.view is not None)]
+    units = [(n, u) for n, u in enumerate(program.layout.units) if not viewing(u)]
     found: list[Watched] = []
     while len(found) < WARM_UP + runs or sum(w.seconds for w in found) < LONG:
         found.append(watched(program, frame, inputs))
@@ -140,7 +140,16 @@ def watched(program: NativeProgram, frame: NativeFrame, inputs: Arrays) -> Watch
                 step.run(*args)
             steps[id(step)] = time.perf_counter() - before
     _ = [o.copy() for o in frame.outputs]
-    return Watched(entered, time.perf_counter() - begun, frame.stamps.tolist(), steps)
+    took, stamps = time.perf_counter() - begun, frame.stamps.tolist()
+    for n, unit in enumerate(program.layout.units):
+        if viewing(unit) and not stamps[n + 1]:          # what takes no time has no stamp
+            stamps[n + 1] = stamps[n]
+    return Watched(entered, took, stamps, steps)
+
+
+def viewing(unit: Unit) -> bool:
+    """Whether a unit is only another view of an array."""
+    return isinstance(unit, Step) and unit.view is not None
 
 
 def tick(found: Sequence[Watched]) -> float:
@@ -186,6 +195,11 @@ def work_of(program: Program, unit: Unit) -> Work:
     return Work(tuple(b.op.name for b in members), tuple(b.origin for b in members),
                 "numpy" if isinstance(unit, Step) else "native", moved,
                 sum(multiplied(b.op, b.args, b.outs) for b in members))
+
+
+def macs(program: Program) -> int:
+    """The multiply-adds of a run of a program."""
+    return sum(multiplied(b.op, b.args, b.outs) for step in program.steps if (b := step.bound) is not None)
 
 
 def multiplied(op: OpDef, args: Mapping[str, Any], outs: Sequence[Tensor]) -> int:

@@ -44,13 +44,13 @@ def double(factor: float) -> Peer:
         if not factor:
             raise RuntimeError("cannot\nread it")
         return lambda: [x * factor for x in inputs]
-    return Peer("tflite", "json", "no-such-distribution", open)
+    return Peer(("tflite",), "json", "no-such-distribution", open)
 
 
 @pytest.mark.parametrize(("peer", "file", "problem"), [
     (double(2), TFLITE, ""), (double(0), TFLITE, "fails: RuntimeError: cannot"),
     (double(2), ONNX, "reads no .onnx file"),
-    (Peer("tflite", "no_such_package", "", peers.litert), TFLITE,
+    (Peer(("tflite",), "no_such_package", "", peers.litert), TFLITE,
      "is not installed: pip install 'nnx-convert[bench]'")])
 def test_an_engine_beside_it(peer: Peer, file: str, problem: str, capsys: pytest.CaptureFixture[str],
                              monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,6 +60,24 @@ def test_an_engine_beside_it(peer: Peer, file: str, problem: str, capsys: pytest
     assert (other["ratio"] is None) == bool(problem)
     assert ended(["bench", file, "--vs", "litert", "--runs", "2"]) == ExitCode.GOOD
     assert (problem or "auto takes") in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+def test_per_op(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = bench(capsys, TFLITE, "--backend", backend, "--per-op", "--threads", "1")
+    rows = said["per_op"]
+    assert sum(r["macs"] for r in rows) == said["macs"] > 0 and {r["engine"] for r in rows} == {backend}
+    assert 0 < sum(r["share"] for r in rows) < 1.5 and all(r["seconds"] > 0 and r["bytes"] > 0 for r in rows)
+    took = said["engines"][0]["median"]
+    assert said["engines"][0]["gflops"] == pytest.approx(2e-9 * said["macs"] / took)
+    assert ended(["bench", TFLITE, "--backend", backend, "--per-op", "--runs", "2"]) == ExitCode.GOOD
+    shown = capsys.readouterr().out
+    assert "CONV_2D" in shown and "GFLOP/s" in shown and "copies of inputs and outputs" in shown
+
+
+def test_json_in_short(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(["bench", TFLITE, "--runs", "1", "--json"]) == ExitCode.GOOD
+    assert json.loads(capsys.readouterr().out)["per_op"] is None
 
 
 def test_inputs_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,3 +113,4 @@ def test_engines_take_turns_and_the_first_is_what_others_are_measured_by() -> No
     assert list(joined(found, [[1.0, 2.0, 3.0], [4.0, 5.0, 2.0]])) == [
         Timed("a", "1", 1.0, 2.0, 1.0, 1.0, 1.0), Timed("b", "", problem="no"),
         Timed("c", "3", 2.0, 4.0, 2.0, 0.5, 0.5)]
+    assert [t.gflops for t in joined(found, [[1.0], [2.0]], 10 ** 9)] == [2.0, None, 1.0]

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from natively import net
+from natively import Net, net
 from sample_models import SAMPLES
 
 import nnx_convert
+from nnx_convert import OperandCode
 from nnx_convert.emit.macs import macs
 from nnx_convert.errors import InputError
 from nnx_convert.runtime.bind import Options, bind
@@ -35,6 +36,17 @@ def test_native_rows_name_all_that_is_fused(threads: int) -> None:
     assert all(0 < r.seconds <= found.seconds and 0 < r.share <= 1 for r in rows)
     assert sum(r.seconds for r in found.rows) <= 1.5 * found.seconds
     assert rows[0].gflops > 0 and rows[0].work.bytes >= CONV_BYTES
+
+
+def test_what_is_only_another_view_takes_no_time() -> None:
+    made = Net()
+    x = made.input(np.ones((4, 6), np.float32))
+    y = made.op("TANH", x, shape=(4, 6))
+    z = made.op("RESHAPE", y, made.const([3, 8], OperandCode.TENSOR_INT32), shape=(3, 8))
+    model = made.finish(made.op("SOFTMAX", z, made.scalar(1.0), shape=(3, 8)))
+    found = nnx_convert.compile(model, backend="native", threads=1).profile(made.given, runs=3)
+    assert [r.work.operations for r in found.rows] == [("TANH",), ("SOFTMAX",)]
+    assert all(0 < r.share <= 1 for r in found.rows)
 
 
 def test_rows_of_numpy() -> None:
