@@ -245,21 +245,6 @@ def chained(members: Sequence[Bound], first: Slot | None = None) -> tuple[tuple[
     return tuple(chain), tuple(inputs[first is not None:])
 
 
-def _fuses(group: Group, b: Bound, machine: Machine) -> bool:
-    """Another operation of elements; what is repeated in other ways than `follows` admits asks for equal shapes."""
-    if not chainable(b, machine) or len(group.tail) >= LONGEST:
-        return False
-    equal = all(m.outs[0].shape == b.outs[0].shape for m in group.members)
-    return equal or all(_flat(group, m) for m in (*group.members, b))
-
-
-def _make(w: Workshop, group: Group) -> Task:
-    chain, inputs = chained(group.members)
-    out = w.place(group.outputs[0])
-    return Elements(tuple(matched(w.place(s), out.shape) for s in inputs), out, chain)
-
-
-native(Family(chainable, _make, fuses=_fuses), *OPS)
 def follows(group: Group, b: Bound, machine: Machine) -> bool:
     """Whether an operation of elements can be done to a group's results one by one."""
     return chainable(b, machine) and len(group.tail) < LONGEST and _flat(group, b)
@@ -288,3 +273,18 @@ def matched(p: Place, shape: Shape) -> Place:
     return replace(p, shape=shape, strides=spread(p, shape), border=Border())
 
 
+def _fuses(group: Group, b: Bound, machine: Machine) -> bool:
+    """Another operation of elements; what is repeated in other ways than `follows` admits asks for equal shapes."""
+    if not chainable(b, machine) or len(group.tail) >= LONGEST:
+        return False
+    equal = all(m.outs[0].shape == b.outs[0].shape for m in group.members)
+    return equal or all(_flat(group, m) for m in (*group.members, b))
+
+
+def _make(w: Workshop, group: Group) -> Task:
+    chain, inputs = chained(group.members)
+    out = w.place(group.outputs[0])
+    return Elements(tuple(matched(w.place(s), out.shape) for s in inputs), out, chain)
+
+
+native(Family(chainable, _make, fuses=_fuses), *OPS)
