@@ -38,17 +38,18 @@ class LogSoftmax:
 
         def row(i: str, _: list[str]) -> None:
             x, out = (f.at(p.base, f.add(p.offset, f.mul(i, self.size * ITEM))) for p in (self.x, self.out))
-            most = fold_row(f, "MAX", x, self.size)
+            type = vector(lanes)
+            most = f.splat(type, fold_row(f, "MOST", x, self.size))
 
-            def power(type: str, value: str, at: Operand) -> str:
-                less = f.let(f"fsub {type} {value}, {f.splat(type, most)}")
+            def power(value: str, at: Operand, count: int) -> str:
+                less = f.let(f"fsub {type} {value}, {most}")
                 less = f.let(f"fmul {type} {less}, {number(type, self.beta)}")
-                f.store(type, less, out, at)
+                f.store_first(count, lanes, "float", less, out, at)
                 return mathematics.exp(f, type, less)
             taken = logarithm(f, fold_row(f, "SUM", x, self.size, power))
 
             def write(at: str, count: int) -> None:
-                type, offset = vector(lanes), f.mul(at, ITEM)
+                offset = f.mul(at, ITEM)
                 value = f.load_first(count, lanes, "float", out, offset)
                 f.store_first(count, lanes, "float", f.let(f"fsub {type} {value}, {f.splat(type, taken)}"), out, offset)
             pieces(f, self.size, lanes, write)

@@ -11,17 +11,24 @@ from ..bind import Bound
 from . import mathematics
 from .dense import ITEM, pads
 from .elements import BOUNDS, CODE
-from .ir import SHARED, Function, Module, Operand, number, parts, vector
+from .ir import SHARED, Function, Module, Operand, mask, number, parts, vector
 from .machine import Machine
+from .mathematics import select
 from .places import Place
 from .tasks import Family, Group, Task, Workshop, kind, native
+from .turns import pieces
 
-#: Each fold's two-place operation and what it starts with.
-FOLDS = {"SUM": ("ADD", 0.0), "MAX": ("MAXIMUM", -math.inf), "MIN": ("MINIMUM", math.inf)}
+#: Each fold's two-place operation and what it starts with; MOST is MAX where what is no number does not count.
+FOLDS = {"SUM": ("ADD", 0.0), "MAX": ("MAXIMUM", -math.inf), "MIN": ("MINIMUM", math.inf),
+         "MOST": ("MAXIMUM", -math.inf)}
+#: Runs of a fold side by side: one would wait for itself.
+ABREAST = 4
 
 
 def folded(f: Function, type: str, fold: str, x: str, y: str) -> str:
     """The fold of two values."""
+    if fold == "MOST":
+        return select(f, type, f.let(f"fcmp ogt {type} {y}, {x}"), y, x)
     return CODE[FOLDS[fold][0]][0](f, type, x, y)
 
 
@@ -189,29 +196,35 @@ class Reduce:
         return f.let(f"fdiv {type} {x}, {number(type, self.sizes[1])}") if self.mean else x
 
 
-#: What is done to a value of a type before it is folded; it comes from so many bytes behind the row's begin.
-Change = Callable[[str, str, Operand], str]
+#: What is done to a vector before it is folded; of it so many lanes count, so many bytes behind the row's begin.
+Change = Callable[[str, Operand, int], str]
 
 
 def fold_row(f: Function, fold: str, x: str, size: int, change: Change | None = None) -> str:
-    """The fold of a row of neighbours, each changed before: one number."""
+    """The fold of a row of neighbours, each vector changed before: one number."""
     lanes = f.machine.lanes
+    type, step = vector(lanes), lanes * ITEM
     full, rest = divmod(size, lanes)
+    least, runs = number(type, FOLDS[fold][1]), 1 if change else min(ABREAST, max(full, 1))
 
-    def read(type: str, at: Operand) -> str:
-        value = f.load(type, x, at)
-        return change(type, value, at) if change else value
-    total = number("float", FOLDS[fold][1])
+    def read(at: Operand, count: int) -> str:
+        value = f.load_first(count, lanes, "float", x, at)
+        value = change(value, at, count) if change else value
+        return value if count == lanes else select(f, type, mask(count, lanes), value, least)
+
+    def turn(i: str, now: list[str]) -> list[str]:
+        return [folded(f, type, fold, v, read(f.add(f.mul(i, step), n * step), lanes)) for n, v in enumerate(now)]
+    found = [least] * runs
     if full:
-        type = vector(lanes)
-
-        def step(i: str, now: list[str]) -> list[str]:
-            return [folded(f, type, fold, now[0], read(type, f.mul(i, lanes * ITEM)))]
-        found = f.loop(0, full, 1, [(type, number(type, FOLDS[fold][1]))], step)[0]
-        total = across(f, type, fold, found)
-    for i in range(size - rest, size):
-        total = folded(f, "float", fold, total, read("float", i * ITEM))
-    return total
+        found = f.loop(0, full - full % runs, runs, [(type, v) for v in found], turn)
+    for n in range(full % runs):
+        found[n] = folded(f, type, fold, found[n], read((full - full % runs + n) * step, lanes))
+    if rest:
+        found[-1] = folded(f, type, fold, found[-1], read(full * step, rest))
+    total = found[0]
+    for value in found[1:]:
+        total = folded(f, type, fold, total, value)
+    return across(f, type, fold, total)
 
 
 REDUCTIONS = {"MEAN": ("SUM", True), "REDUCE_SUM": ("SUM", False), "REDUCE_MAX": ("MAX", False),
@@ -273,25 +286,28 @@ class Softmax:
         f.finish()
 
     def _row(self, f: Function, x: str, out: str) -> None:
-        most = fold_row(f, "MAX", x, self.size)
-        lanes = f.machine.lanes
+        lanes, type = f.machine.lanes, vector(f.machine.lanes)
+        share = exponentials(f, x, out, self.size, self.beta)
 
-        def power(type: str, value: str, at: Operand) -> str:
-            less = f.let(f"fsub {type} {value}, {f.splat(type, most)}")
-            found = mathematics.exp(f, type, f.let(f"fmul {type} {less}, {number(type, self.beta)}"))
-            f.store(type, found, out, at)
-            return found
-        total = fold_row(f, "SUM", x, self.size, power)
-        full, rest = divmod(self.size, lanes)
-        type = vector(lanes)
+        def scaled(at: str, count: int) -> None:
+            value = f.load_first(count, lanes, "float", out, f.mul(at, ITEM))
+            f.store_first(count, lanes, "float", f.let(f"fmul {type} {value}, {f.splat(type, share)}"), out,
+                          f.mul(at, ITEM))
+        pieces(f, self.size, lanes, scaled)
 
-        def scaled(at: Operand, count: int) -> None:
-            value = f.load_first(count, lanes, "float", out, at)
-            f.store_first(count, lanes, "float", f.let(f"fdiv {type} {value}, {f.splat(type, total)}"), out, at)
-        if full:
-            f.loop(0, full, 1, [], lambda i, _: scaled(f.mul(i, lanes * ITEM), lanes))
-        if rest:
-            scaled(full * lanes * ITEM, rest)
+
+def exponentials(f: Function, x: str, out: str, size: int, beta: float) -> str:
+    """Emit exp(beta * (x - max)) of a row, at `out`; one divided by their sum. What is no number spreads to all."""
+    lanes, type = f.machine.lanes, vector(f.machine.lanes)
+    most = f.splat(type, fold_row(f, "MOST", x, size))
+
+    def power(value: str, at: Operand, count: int) -> str:
+        less = f.let(f"fsub {type} {value}, {most}")
+        less = f.let(f"fmul {type} {less}, {number(type, beta)}") if beta != 1 else less
+        found = mathematics.exp(f, type, less)
+        f.store_first(count, lanes, "float", found, out, at)
+        return found
+    return f.let(f"fdiv float {number('float', 1)}, {fold_row(f, 'SUM', x, size, power)}")
 
 
 def _takes_softmax(b: Bound, _: Machine) -> bool:

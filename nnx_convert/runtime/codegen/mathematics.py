@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from .ir import Function, number, parts
+from .ir import Function, number, parts, vector
 
 #: exp: beyond these the result is 0 or infinite (below, FLOAT32 would be denormal: 0 is within 1.2e-38 of it).
 LEAST, MOST = -87.33654, 88.72283
@@ -55,19 +55,30 @@ def horner(f: Function, type: str, x: str, terms: tuple[float, ...]) -> str:
 
 def exp(f: Function, type: str, x: str) -> str:
     """e ** x, within 2 ulp."""
-    whole = integers(type)
-    bounded = f.clamp(type, x, LEAST, MOST)
+    wide = f.machine.avx512 and type == vector(f.machine.lanes)
+    bounded = f.clamp(type, x, LEAST, MOST if not wide else MOST + 1)
     shifted = f.fma(type, bounded, number(type, LOG2E), number(type, ROUNDER))
     power = f.let(f"fsub {type} {shifted}, {number(type, ROUNDER)}")
     rest = f.fma(type, power, number(type, -LN2_HIGH), bounded)
     rest = f.fma(type, power, number(type, -LN2_LOW), rest)
     series = horner(f, type, rest, tuple(reversed(exp_terms())))
+    below = f.let(f"fcmp olt {type} {x}, {number(type, LEAST)}")
+    if wide:
+        return select(f, type, below, number(type, 0), _scaled(f, type, series, power))
+    whole = integers(type)
     exponent = f.let(f"shl {whole} {f.let(f'bitcast {type} {shifted} to {whole}')}, {number(whole, 23)}")
     bits = f.let(f"add {whole} {f.let(f'bitcast {type} {series} to {whole}')}, {exponent}")
     found = f.let(f"bitcast {whole} {bits} to {type}")
     found = select(f, type, f.let(f"fcmp ogt {type} {x}, {number(type, MOST)}"), number(type, np.inf), found)
-    found = select(f, type, f.let(f"fcmp olt {type} {x}, {number(type, LEAST)}"), number(type, 0), found)
+    found = select(f, type, below, number(type, 0), found)
     return select(f, type, f.let(f"fcmp uno {type} {x}, {x}"), x, found)
+
+
+def _scaled(f: Function, type: str, x: str, power: str) -> str:
+    """x * 2 ** power, infinite where that is too large; what is no number stays so."""
+    mask = f"i{parts(type)[0]}"
+    return f.call(type, "llvm.x86.avx512.mask.scalef.ps.512", (type, x), (type, power), (type, "zeroinitializer"),
+                  (mask, "-1"), ("i32", "4"))
 
 
 def logistic(f: Function, type: str, x: str) -> str:
