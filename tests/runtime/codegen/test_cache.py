@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import stat
 import subprocess
@@ -217,3 +218,50 @@ def test_what_is_no_object_file_is_refused() -> None:
         Loaded([b"\x7fELF" + bytes(100)])
     with pytest.raises(RuntimeError):
         compiled(["define void @f() { ret i64 }", "nothing"], host())
+
+
+@pytest.mark.parametrize("failing", ["open", "replace", "fdopen"])
+def test_a_disk_that_takes_no_more_keeps_nothing(failing: str, kept: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        """A file that takes a part of what is written."""
+
+        def __init__(self, handle: int, _: str) -> None:
+            self._handle = handle
+
+        def __enter__(self) -> Full:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            os.close(self._handle)
+
+        def writelines(self, parts: tuple[bytes, ...]) -> None:
+            os.write(self._handle, parts[0])
+            raise OSError(errno.ENOSPC, "no space left")
+
+    def refuse(*_: object, **__: object) -> int:
+        raise OSError(errno.EROFS, "read-only")
+    monkeypatch.setattr(Path if failing == "replace" else os, failing, Full if failing == "fdopen" else refuse)
+    kept.keep("b", DATA)
+    monkeypatch.undo()
+    assert os.listdir(kept.folder) == ["a"] and kept.find("a") == DATA
+
+
+WRITER = """
+import sys
+sys.path[:0] = {paths}
+from pathlib import Path
+from nnx_convert.runtime.codegen.cache import Cache
+kept = Cache(Path({folder!r}), limit=60_000)
+for n in range(200):
+    name = str((n * {step}) % 8)
+    kept.keep(name, (name * 10_000).encode())
+    assert kept.find(name) in (None, (name * 10_000).encode())
+"""
+
+
+def test_processes_write_and_read_at_once(tmp_path: Path) -> None:
+    paths = [p for p in sys.path if p]
+    running = [subprocess.Popen([sys.executable, "-c", WRITER.format(paths=paths, folder=str(tmp_path), step=step)])
+               for step in (1, 3, 5)]
+    assert [process.wait(60) for process in running] == [0, 0, 0]
+    assert sum(p.stat().st_size for p in tmp_path.iterdir()) <= 60_000
