@@ -1,94 +1,96 @@
-"""`python -m benchmarks.latency [NAME...] [--threads 2] [--runs N] [--backend native]`: runs beside the engine of
-the model's format.
+"""`python -m benchmarks.latency [NAME...] [--threads 1,2] [--write]`: runs beside the engines a user would pick.
 
-That is LiteRT with XNNPACK for TFLite models, ONNX Runtime for ONNX models. Both engines run in turns in one process
-(`nnx_convert.cli.timing.compared`), so that they meet the same machine; the ratios are of medians and of minima.
-Settings that hold OpenBLAS back (OPENBLAS_CORETYPE, OPENBLAS_L2_SIZE) are dropped before NumPy is loaded. Ends with 1
-where a bound is broken.
+These are LiteRT with XNNPACK for TFLite models, ONNX Runtime for ONNX models, OpenVINO for both. The engines run in
+turns in one process for each model (`nnx_convert.cli.timing.compared`), so that they meet the same machine; copies of
+inputs and outputs are included. Settings that hold OpenBLAS back are dropped. `--write` puts the tables into
+docs/performance.md. Ends with 1 where a bound of `benchmarks.suite` is broken.
 """
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
-from typing import Any
 
-from . import suite
+from . import report, suite
+from .measure import random_inputs  # noqa: F401
+from .rows import BOTH, OWN, Row, merged, verdicts
 
 HELD_BACK = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
-Run = Callable[[], Any]
+
+
+def rows_of(name: str, path: Path, threads: str, runs: int, backend: str) -> list[Row]:
+    """The rows of a model; where an engine takes the process along, each is timed in one of its own."""
+    done = child(path, threads, runs, backend, ",".join((*OWN, BOTH)))
+    if done.returncode in (0, 1):
+        return read(name, threads, done)
+    found = {r.threads: r for r in read(name, threads, child(path, threads, runs, backend, ""))}
+    for engine in (*OWN, BOTH):
+        alone = child(path, threads, runs, backend, engine)
+        for row in read(name, threads, alone) if alone.returncode == 0 else ():
+            found[row.threads] = merged(found[row.threads], row)
+        if alone.returncode not in (0, 1):
+            for row in found.values():
+                row.problems[engine] = f"ends its process ({alone.returncode})"
+    return list(found.values())
+
+
+def child(path: Path, threads: str, runs: int, backend: str, peers: str) -> subprocess.CompletedProcess[str]:
+    """`benchmarks.measure` on a model."""
+    env = {k: v for k, v in os.environ.items() if k not in HELD_BACK}
+    words = [str(path), "--threads", threads, "--runs", str(runs), "--backend", backend, "--peers", peers]
+    return subprocess.run([sys.executable, "-m", "benchmarks.measure", *words], cwd=suite.ROOT, env=env, check=False,
+                          capture_output=True, text=True)
+
+
+def read(name: str, threads: str, done: subprocess.CompletedProcess[str]) -> list[Row]:
+    """What a child says, or why it says nothing."""
+    found = []
+    for told in map(json.loads, done.stdout.splitlines()):
+        row = Row(name, told["threads"], told["kind"])
+        for e in told["engines"]:
+            row.versions[e["engine"]] = e["version"]
+            if e["median"] is None:
+                row.problems[e["engine"]] = e["problem"]
+            else:
+                row.median[e["engine"]], row.least[e["engine"]] = e["median"], e["least"]
+        found.append(row)
+    said = (done.stderr.strip().splitlines() or [f"ends with {done.returncode}"])[-1]
+    return found or [Row(name, int(n), problems={"ours": said}) for n in threads.split(",")]
 
 
 def main(words: Sequence[str]) -> int:
     """Print the table; 0 where every bound is kept."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.latency", description="Latency beside LiteRT and ONNX Runtime.")
+        prog="python -m benchmarks.latency", description="Latency beside LiteRT, ONNX Runtime and OpenVINO.")
     parser.add_argument("names", nargs="*", help="models (all by default)")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--threads", default="1,2", help="numbers of threads, each a table")
+    parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--backend", choices=("auto", "numpy", "native"), default="auto", help="what computes ours")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/performance.md")
     given = parser.parse_args(words)
-    if any(os.environ.pop(name, None) is not None for name in HELD_BACK):
-        os.execv(sys.executable, [sys.executable, "-m", "benchmarks.latency", *words])
-    from nnx_convert.cli.peers import PEERS
-    missing = [f"{peer.distribution} is not installed (extra [bench]): its models are timed without it"
-               for peer in PEERS.values() if not peer.there]
-    for line in filter(None, (suite.absent(), *missing)):
+    for line in filter(None, (suite.absent(), *report.missing())):
         print(line)
     try:
-        files = suite.found((*suite.LATENCY, *suite.ONNX_LATENCY), tuple(given.names))
+        files = suite.golden(tuple(given.names))
     except KeyError as error:
         print(f"there is no model {error}", file=sys.stderr)
         return 2
-    print(f"{'model':38} {'ours ms':>9} {'peer ms':>9} {'ratio':>7} {'of min':>7}")
-    kept = [measure(name, path, given.threads, given.runs, given.backend) for name, path in files.items()]
-    return 0 if all(kept) else 1
-
-
-def measure(name: str, path: Path, threads: int, runs: int, backend: str) -> bool:
-    """Time one model and print its row; whether its bound is kept."""
-    from nnx_convert.cli.peers import PEERS
-    from nnx_convert.cli.timing import compared
-    peer = next(p for p in PEERS.values() if path.suffix[1:] in p.formats)
-    there, inputs = peer.there, random_inputs(path)
-    engines = [ours(path, threads, inputs, backend), *([peer.open(str(path), threads, inputs)] if there else [])]
-    times = [[1e3 * seconds for seconds in row] for row in compared(engines, runs)]
-    bound = (suite.LATENCY | suite.ONNX_LATENCY).get(name) if there else None
-    columns = [f"{name:38} {median(times[0]):9.2f}"]
-    ratio = 0.0
-    if there:
-        ratio = median(times[0]) / median(times[1])
-        columns += [f"{median(times[1]):9.2f} {ratio:7.1f} {min(times[0]) / min(times[1]):7.1f}"]
-    print(*columns, suite.verdict(ratio, bound), flush=True)
-    return bound is None or ratio <= bound
-
-
-def random_inputs(path: Path) -> list[Any]:
-    """Those recorded beside a model; else arrays as the file declares them, the same ones each time."""
-    import numpy as np
-
-    import nnx_convert
-    recorded = path.with_name("golden.npz")
-    if recorded.is_file():
-        with np.load(recorded) as arrays:
-            given = [arrays[f"in{i}"] for i in range(len(arrays.files)) if f"in{i}" in arrays.files]
-        if len(given) == sum(not s.state for s in nnx_convert.compile(path).inputs):
-            return given
-    rng = np.random.default_rng(0)
-    specs = [s for s in nnx_convert.compile(path).inputs if not s.state]
-    shapes = [tuple(n or 1 for n in s.shape or ()) for s in specs]
-    return [rng.random(shape).astype(s.dtype) if s.dtype.kind == "f" else
-            rng.integers(0, 100, shape).astype(s.dtype) for s, shape in zip(specs, shapes, strict=True)]
-
-
-def ours(path: Path, threads: int, inputs: list[Any], backend: str) -> Run:
-    """A run of nnx_convert."""
-    import nnx_convert
-    compiled = nnx_convert.compile(path, threads=threads, backend=backend)
-    return lambda: compiled.run(inputs)
+    rows: list[Row] = []
+    print(report.HEAD)
+    for name, path in files.items():
+        found = rows_of(name, path, given.threads, given.runs, given.backend)
+        print("\n".join(map(report.line, found)), flush=True)
+        rows += found
+    counts = [int(n) for n in given.threads.split(",")]
+    comes_to = {n: list(verdicts(rows, n)) for n in counts}
+    print("\n".join(f"{n} thread{'s' * (n > 1)}, {report.said(v)}" for n in counts for v in comes_to[n]))
+    if given.write:
+        suite.REPORT.write_text(report.page(rows, given.runs, counts), encoding="utf-8")
+    return 0 if all(v.kept for found in comes_to.values() for v in found) else 1
 
 
 if __name__ == "__main__":

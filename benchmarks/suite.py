@@ -8,18 +8,19 @@ ROOT = Path(__file__).resolve().parent.parent
 _GIVEN = Path(os.environ.get("NNX_SHARED") or ROOT.parent / "shared")
 ZOO: Path | None = _GIVEN / "zoo" if (_GIVEN / "zoo").is_dir() else None
 
-#: Models of the external suite by name -> how many times LiteRT/XNNPACK's median a run may take (None: no bound).
-LATENCY: dict[str, float | None] = {
-    "mobilenet_v2_1.0_224_int8_perchannel": 40.0, "face_landmark_fp16": 8.0, "hand_landmark_lite_fp16": 8.0,
-    "palm_detection_lite_fp16": None, "pose_landmark_lite_fp16": None, "blazeface_short_range_fp16": None,
-    "face_detection_full_range_sparse": None, "mobilenet_v1_0.25_128_uint8": None, "resnet8_cifar_fp32": None,
-    "resnet8_cifar_int8": None, "kws_dscnn_int8": None, "vww_96_int8": None}
-#: ONNX models, timed beside ONNX Runtime (None: no bound).
-ONNX_LATENCY: dict[str, float | None] = dict.fromkeys((
-    "yolox_nano", "ppocrv4_det", "ppocr_v2_cls", "light_squeezenet", "light_resnet50", "light_shufflenet",
-    "super_resolution", "micro_kws_qdq_int8", "magika_v3_3", "silero_vad_v6_if"))
+#: What the page of timings is.
+REPORT = ROOT / "docs" / "performance.md"
+#: By what a model computes with: the geometric mean of ours in parts of the faster of LiteRT and ONNX Runtime, and
+#: of the fastest of these and OpenVINO, at most.
+MEANS = {"float": (0.75, 0.85), "int8": (0.50, 0.60)}
+#: What a single model may take in parts of LiteRT's or ONNX Runtime's time. Where that is so many seconds, a call is
+#: measured: so many more it may take.
+WORST, TINY, BEYOND = 1.0, 30e-6, 10e-6
 #: Models whose memory is bounded: all that the first release promises to run.
-MEMORY = ("hello_world_fp32", *LATENCY, "micro_speech_int8", "person_detect_int8")
+MEMORY = ("hello_world_fp32", "mobilenet_v2_1.0_224_int8_perchannel", "face_landmark_fp16", "hand_landmark_lite_fp16",
+          "palm_detection_lite_fp16", "pose_landmark_lite_fp16", "blazeface_short_range_fp16",
+          "face_detection_full_range_sparse", "mobilenet_v1_0.25_128_uint8", "resnet8_cifar_fp32",
+          "resnet8_cifar_int8", "kws_dscnn_int8", "vww_96_int8", "micro_speech_int8", "person_detect_int8")
 #: A run may take its weights, so many arenas and so many bytes.
 ARENAS, SPARE = 2, 60 << 20
 #: Seconds from the shell.
@@ -42,6 +43,16 @@ def found(names: tuple[str, ...], wanted: tuple[str, ...] = ()) -> dict[str, Pat
     zoo = {n: p for n in names for p in sorted((ZOO / n).glob("model.*"))} if ZOO else {}
     files = small() | zoo
     return {n: files[n] for n in wanted} if wanted else files
+
+
+def golden(wanted: tuple[str, ...]) -> dict[str, Path]:
+    """The models of the external suite that have recorded outputs; the package's own where it is not there.
+
+    Of `wanted` only, if any are, the package's own among them. Raises `KeyError` naming one that is not there.
+    """
+    zoo = {p.parent.name: next(p.parent.glob("model.*")) for p in sorted(ZOO.glob("*/golden.npz"))} if ZOO else {}
+    files = small() | zoo
+    return {n: files[n] for n in wanted} if wanted else zoo or small()
 
 
 def absent() -> str:
