@@ -19,7 +19,7 @@ from ..products import real_multipliers
 from .amx import LANES, Depth, Tiled, config, height_of, packed as packed_tiles
 from .dense import as_image, as_row, pads, rows_of, runs_of
 from .epilogue import Epilogue, blocks_of, dealt, order_of
-from .integers import flipped, pairs, quads, widened
+from .integers import flipped, lift, pairs, quads, widened
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .places import Border, Place
@@ -119,7 +119,7 @@ class Micro:
         whole = vector(lanes, element)
         x = f.splat(whole, f.load(element, a, offset, 1))
         if self.together == 4:
-            x = flipped(f, whole, x) if self.signed else x
+            x = flipped(f, whole, x) if lift(f.machine, self.signed) else x
             return f.let(f"bitcast {whole} {x} to {vector(4 * lanes, 'i8')}")
         return widened(f, 2 * lanes, f.let(f"bitcast {whole} {x} to {vector(2 * lanes, 'i8')}"), self.signed, "i16")
 
@@ -324,11 +324,11 @@ def _vectors(w: Workshop, layer: Layer) -> Bytes:
     if layer.row_of_pixels and all(p.even for p in (out, *extras)):
         x, out, extras = as_row(x), as_row(out), tuple(map(as_row, extras))
     quads_fit = all(length % 4 == 0 for _, length in layer.runs)
-    shift = layer.lower if machine.vnni and quads_fit else 0
-    together = 4 if machine.vnni and layer.lower == shift else 2
+    shift = layer.lower if machine.quads and quads_fit else 0
+    together = 4 if machine.quads and layer.lower == shift else 2
     start = layer.start
-    if together == 4 and layer.signed:
-        start = start - 128 * layer.centred.sum((0, 1), dtype=np.int64)
+    if together == 4:
+        start = start - lift(machine, layer.signed) * layer.centred.sum((0, 1), dtype=np.int64)
     n, rows, width, _ = out.shape
     tile = best(channels, -(-deep // together), taps, n * rows, width, lanes, machine.registers)
     fit = (SHIFTED if shift else PAIRED if machine.registers == 16 else FIT[32])[tile.vectors]

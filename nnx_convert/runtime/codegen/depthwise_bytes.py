@@ -20,7 +20,7 @@ from ..fixedpoint import grid
 from .bytes import made, scaling, sums, taken, x_signed, zero_border
 from .dense import pads
 from .depthwise import Depthwise
-from .integers import bounded, flipped, halved, pairs, quads, quartered, widened, woven
+from .integers import bounded, flipped, halved, lift, pairs, quads, quartered, widened, woven
 from .ir import Function, Module, number, vector
 from .machine import Machine
 from .requantise import NOTHING, Range, Scaling, block, blocks, scaled
@@ -140,7 +140,7 @@ class Strip:
         value = f.load(kind, x, offset, 1)
         if together == 2:
             return widened(f, 2 * lanes, value, self.signed, "i16")
-        return flipped(f, kind, value) if self.signed else value
+        return flipped(f, kind, value) if lift(f.machine, self.signed) else value
 
     def _product(self, f: Function, total: str, x: str, w: str, offset: int) -> str:
         lanes, four = f.machine.lanes, self.weave.together == 4
@@ -235,13 +235,13 @@ def _make(w: Workshop, group: Group) -> Task:
         return made(w, group, x, out, (b.args["sh"], b.args["sw"]), (b.args.get("dh", 1), b.args.get("dw", 1)),
                     b.args["w"].data.transpose(3, 1, 2, 0))
     filters = b.args["w"].data.reshape(kh, kw, channels).astype(np.int16) - grid(b.args["w"])[1]
-    together = 4 if w.machine.vnni and filters.min() >= -128 and filters.max() <= 127 else 2
+    together = 4 if w.machine.quads and filters.min() >= -128 and filters.max() <= 127 else 2
     strides, dilations = (b.args["sh"], b.args["sw"]), (b.args.get("dh", 1), b.args.get("dw", 1))
     patch = (2 if strides[0] == 1 and out.shape[1] > 1 else 1), min(2, out.shape[2])
     kinds = Weave((kh, kw), strides, dilations, together).kinds(patch[1])
     reach, start = sums(b, b.args["w"].data.reshape(kh * kw, channels))
-    if together == 4 and x_signed(b):
-        start = start - 128 * filters.sum((0, 1), dtype=np.int64)
+    if together == 4:
+        start = start - lift(w.machine, x_signed(b)) * filters.sum((0, 1), dtype=np.int64)
     found = scaling(b, reach, w.machine)
     return Strips(x, out, (kh, kw), strides, dilations, patch, w.pack(packed(filters, kinds, lanes, together)), 0,
                   together=together, kinds=kinds, blocks=w.pack(arranged(start, found, lanes, together)),

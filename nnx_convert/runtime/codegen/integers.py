@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from .ir import Function, mangled, number, parts, vector, width
+from .machine import Machine
 
 #: The intrinsics that multiply neighbours of 16 bits and add them, by how many sums there are.
 PAIRS = {4: "llvm.x86.sse2.pmadd.wd", 8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.avx512.pmaddw.d.512"}
@@ -52,14 +53,21 @@ def pairs(f: Function, lanes: int, total: str, x: str, w: str) -> str:
     return total
 
 
+def lift(machine: Machine, signed: bool) -> int:
+    """How far above themselves bytes lie as `quads` takes them: unsigned on x86, signed on aarch64."""
+    return 128 * (signed - (not machine.x86))
+
+
 def quads(f: Function, lanes: int, total: str, x: str, w: str) -> str:
-    """total + the products of four bytes each, x's unsigned and w's signed, in each of so many lanes."""
+    """total + the products of four bytes each, x's lifted and w's signed, in each of so many lanes."""
     kind, four = vector(lanes, "i32"), vector(4 * lanes, "i8")
+    if not f.machine.x86:
+        return f.call(kind, "llvm.aarch64.neon.sdot.v4i32.v16i8", (kind, total), (four, x), (four, w))
     return f.call(kind, f"llvm.x86.avx512.vpdpbusd.{lanes * 32}", (kind, total), (four, x), (four, w))
 
 
 def flipped(f: Function, type: str, x: str) -> str:
-    """Signed bytes as unsigned ones, 128 added to each; in vectors of integers of any width."""
+    """Signed bytes as unsigned ones, 128 added to each, or the other way; in vectors of integers of any width."""
     bits = int(mangled(type).rpartition("i")[2])
     return f.let(f"xor {type} {x}, {number(type, int.from_bytes(bytes([128]) * (bits // 8), 'little', signed=True))}")
 
@@ -98,6 +106,10 @@ def halved(f: Function, lanes: int, a: str, b: str) -> str:
 
 
 def quartered(f: Function, lanes: int, a: str, b: str, signed: bool) -> str:
-    """Two vectors of 16 bits as one of bytes, saturated, on x86: of each stretch first a's elements, then b's."""
+    """Two vectors of 16 bits as one of bytes, saturated: of each stretch first a's elements, then b's."""
     half = vector(2 * lanes, "i16")
+    if not f.machine.x86:
+        ends = (-128, 127) if signed else (0, 255)
+        low, high = (f.let(f"trunc {half} {bounded(f, half, v, *ends)} to {vector(2 * lanes, 'i8')}") for v in (a, b))
+        return shuffled(f, vector(2 * lanes, "i8"), low, high, list(range(4 * lanes)))
     return f.call(vector(4 * lanes, "i8"), CUT[lanes][1].format("s" if signed else "u"), (half, a), (half, b))

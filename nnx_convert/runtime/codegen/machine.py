@@ -60,9 +60,9 @@ class Machine:
         return self.avx512 and "avx512vnni" in self.features
 
     @property
-    def dotprod(self) -> bool:
-        """Whether there are products of four signed bytes at once in vectors of 128 bits."""
-        return not self.x86 and self.features >= DOTPROD
+    def quads(self) -> bool:
+        """Whether there are products of four bytes at once in all vectors: see `integers.quads`."""
+        return self.vnni or not self.x86 and self.features >= DOTPROD
 
     @property
     def amx(self) -> bool:
