@@ -8,6 +8,7 @@ from typing import Any
 
 from ...types import rebuilt
 from ..bind import Bound, Program, Slot, Step
+from .bands import banded
 from .elements import chainable
 from .machine import Machine
 from .tasks import Family, Group, family_of
@@ -25,8 +26,8 @@ def groups(program: Program, machine: Machine) -> list[Group | Step]:
     for n in (*reversed([n for n in heads if n not in set(light)]), *light):
         if n not in plan.taken:
             plan.take(n)
-    return [plan.found.get(n, step) for n, step in enumerate(program.steps)
-            if n in plan.found or n not in plan.taken]
+    return banded([plan.found.get(n, step) for n, step in enumerate(program.steps)
+                   if n in plan.found or n not in plan.taken], program, machine)
 
 
 @dataclass

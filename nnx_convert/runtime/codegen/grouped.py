@@ -10,7 +10,7 @@ from ...types import Array
 from ..bind import Bound
 from .dense import ITEM, Dense, as_image, border_of, followed, made, packed, padded, pads, taken
 from .elements import chained
-from .ir import SHARED, Function, Module
+from .ir import ALONE, SHARED, Function, Module
 from .machine import Machine
 from .places import Border, Place
 from .tasks import Family, Group, Task, Workshop, native
@@ -118,7 +118,7 @@ class Several:
         def build(name: str) -> None:
             f = Function(m, name, SHARED)
             for task in self.tasks:
-                f.do(f"call void @{task.emit(m)}(ptr %arena, ptr %weights, i64 %thread, i64 %threads)")
+                f.do(f"call void @{task.emit(m)}({ALONE})")
             f.finish()
         return m.once(("several", self), build)
 

@@ -19,8 +19,12 @@ from .machine import Machine
 Operand = str | int
 #: Characters of text from which another module, and with it another thread, is worth its start.
 WORTH = 100_000
-#: What every function that threads share is handed: two base pointers, this thread's number and how many there are.
-SHARED = (("ptr", "%arena"), ("ptr", "%weights"), ("i64", "%thread"), ("i64", "%threads"))
+#: What every function that threads share is handed: two base pointers, this thread's number and how many there are;
+#: and three more base pointers, of images that a band of rows is read from, written to and added from.
+SHARED = (("ptr", "%arena"), ("ptr", "%weights"), ("i64", "%thread"), ("i64", "%threads"),
+          ("ptr", "%source"), ("ptr", "%target"), ("ptr", "%other"))
+#: The arguments of one that is no part of a band.
+ALONE = "ptr %arena, ptr %weights, i64 %thread, i64 %threads, ptr %arena, ptr %arena, ptr %arena"
 
 
 class Module:

@@ -13,8 +13,9 @@ from ..bind import Program, Slot, Step, failing, fill
 from ..blas import cores
 from ..memory import affordable
 from ..plan import ALIGN, _Block, _place
+from .bands import BANDS, Banded
 from .fusion import groups
-from .ir import Function, Module
+from .ir import ALONE, Function, Module
 from .machine import Machine
 from .moves import Copy, FillBorders
 from .objects import Library, made
@@ -93,7 +94,7 @@ class Planner:
         """The borders that producers leave room for: where everyone who touches the image can do with them."""
         stiff = {self.root(s) for s in (*self.program.outputs, *self.alias, *self.alias.values())}
         for unit in order:
-            family = family_of(unit.head.op) if isinstance(unit, Group) else None
+            family = _family(unit) if isinstance(unit, Group) else None
             if family is None or not family.strided:
                 touched = (*unit.reads, *(unit.outputs if isinstance(unit, Group) else unit.outs))
                 stiff.update(self.root(s) for s in touched)
@@ -167,7 +168,7 @@ def covers(have: Border, want: Border) -> bool:
 
 
 def _family(unit: Group) -> Family:
-    found = family_of(unit.head.op)
+    found = BANDS if isinstance(unit, Banded) else family_of(unit.head.op)
     if found is None:
         raise TypeError(unit.head.op.name)
     return found
@@ -218,7 +219,7 @@ def segment(m: Module, name: str, tasks: Sequence[Task]) -> None:
     f = Function(m, name, RUN, exported=True)
     wait, waits = barrier(m), 0
     for n, task in enumerate(tasks):
-        f.do(f"call void @{task.emit(m)}(ptr %arena, ptr %weights, i64 %thread, i64 %threads)")
+        f.do(f"call void @{task.emit(m)}({ALONE})")
         if waits_after(tasks, n):
             waits += 1
             f.do(f"call void @{wait}(ptr %sync, i64 {f.add('%base', f.mul('%threads', waits))}, i64 %threads)")

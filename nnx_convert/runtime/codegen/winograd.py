@@ -12,10 +12,10 @@ from functools import lru_cache
 import numpy as np
 
 from ...ops import conv
-from ...types import Shape
+from ...types import F32, Shape
 from ..bind import Bound, Slot
 from .cooktoom import Form, entering, form, leaving
-from .dense import ITEM, Micro, continued, fetching, packed, padded, pads, taken
+from .dense import ITEM, Micro, by_vectors, continued, fetching, packed, padded, pads, taken
 from .elements import BOUNDS, Part, chained, follows, matched
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
@@ -63,19 +63,18 @@ class Enter:
     def _build(self, m: Module, name: str) -> None:
         f = Function(m, name, (("ptr", "%X"), ("ptr", "%V")))
         by_vectors(f, self.channels, ("%X", "%V"), (ITEM, ITEM),
-                   lambda at, count: self._vector(f, at[0], at[1], count))
+                   lambda at, _: self._vector(f, at[0], at[1]))
         f.finish()
 
-    def _vector(self, f: Function, x: str, to: str, count: int) -> None:
-        """So many channels."""
-        lanes, how = f.machine.lanes, form(self.outputs)
-        kind = vector(lanes)
+    def _vector(self, f: Function, x: str, to: str) -> None:
+        """A vector of channels; no product reads what it has beyond the last one."""
+        how, kind = form(self.outputs), vector(f.machine.lanes)
         together = how.halves if f.machine.registers > 16 else tuple((p,) for p in range(how.size))
         for points in together:
             lines: list[list[str]] = []
             for column in range(how.size):
-                cells = once(lambda row, column=column: f.load_first(  # type: ignore[misc]
-                    count, lanes, "float", x, row * self.x[0] + column * self.x[1]))
+                cells = once(lambda row, column=column: f.load(  # type: ignore[misc]
+                    kind, x, row * self.x[0] + column * self.x[1]))
                 lines.append(entering(f, kind, how, points, cells))
             for point, line in zip(points, zip(*lines, strict=True), strict=True):
                 for across in how.halves:
@@ -166,22 +165,6 @@ def once(make: Callable[[int], str]) -> Callable[[int], str]:
             made[n] = make(n)
         return made[n]
     return of
-
-
-def by_vectors(f: Function, channels: int, pointers: Sequence[str], steps: Sequence[int],
-               body: Callable[[list[str], int], None]) -> None:
-    """`body(pointers, channels)` for whole vectors of channels, of which pointers have such steps, and the rest."""
-    lanes = f.machine.lanes
-    full, tail = divmod(channels, lanes)
-    at = list(pointers)
-
-    def whole(_: str, now: list[str]) -> list[str]:
-        body(now, lanes)
-        return [f.at(p, lanes * step) for p, step in zip(now, steps, strict=True)]
-    if full:
-        at = f.loop(0, full, 1, [("ptr", p) for p in at], whole)
-    if tail:
-        body(at, tail)
 
 
 @dataclass(frozen=True)
@@ -336,7 +319,8 @@ def outputs_of(b: Bound) -> int:
     args = b.args
     n, h, w, channels = b.outs[0].shape
     _, kh, kw, depth = args["w"].shape
-    if (kh, kw, args["sh"], args["sw"], args.get("dh", 1), args.get("dw", 1)) != (TAPS, TAPS, 1, 1, 1, 1):
+    cells = kh, kw, args["sh"], args["sw"], args.get("dh", 1), args.get("dw", 1)
+    if b.outs[0].type != F32 or cells != (TAPS, TAPS, 1, 1, 1, 1):
         return 0
     return costs_least(n, h, w, depth, channels)
 
