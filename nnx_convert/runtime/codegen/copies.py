@@ -1,6 +1,7 @@
 """Elements moved and not changed: what reads or writes strided stretches of neighbours."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...ops import shape as s
@@ -10,7 +11,7 @@ from .ir import SHARED, Function, Module
 from .machine import Machine
 from .moves import copied
 from .places import Place
-from .tasks import Family, Group, Task, Workshop, flat, native
+from .tasks import Family, Group, Phases, Task, Workshop, flat, native
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,18 @@ def together(source: Place, to: Place) -> tuple[Place, Place]:
             replace(to, shape=tuple(shape), strides=tuple(strides[1])))
 
 
+def there(source: Place, to: Place) -> bool:
+    """Whether an array is in its place already."""
+    same = all(a == b for n, a, b in zip(to.shape, source.strides, to.strides, strict=True) if n > 1)
+    return same and (source.base, source.offset, source.shape) == (to.base, to.offset, to.shape)
+
+
+def copies(pairs: Sequence[tuple[Place, Place]]) -> Task | Phases:
+    """The copies of a group, of which some need not be made."""
+    left = tuple(pair for pair in pairs if not there(*pair))
+    return Copies(left) if left else Phases(())
+
+
 def window(p: Place, begin: Shape, size: Shape) -> Place:
     """A part of an array."""
     offset = p.offset + sum(b * stride for b, stride in zip(begin, p.strides, strict=True))
@@ -62,7 +75,7 @@ def _takes_joined(b: Bound, _: Machine) -> bool:
     return plain(b) and all(t.type == b.outs[0].type for t in b.args["xs"])
 
 
-def _make_joined(w: Workshop, group: Group) -> Task:
+def _make_joined(w: Workshop, group: Group) -> Task | Phases:
     b, at, pairs = group.head, 0, []
     out, axis = w.place(b.outputs[0]), b.args["axis"] % len(b.outs[0].shape)
     for slot in flat(b.slots["xs"]):
@@ -70,31 +83,31 @@ def _make_joined(w: Workshop, group: Group) -> Task:
         begin = tuple(at if i == axis else 0 for i in range(len(source.shape)))
         pairs.append((source, window(out, begin, source.shape)))
         at += source.shape[axis]
-    return Copies(tuple(pairs))
+    return copies(pairs)
 
 
 def _takes_cut(b: Bound, _: Machine) -> bool:
     return plain(b) and b.args["begin"].data is not None
 
 
-def _make_cut(w: Workshop, group: Group) -> Task:
+def _make_cut(w: Workshop, group: Group) -> Task | Phases:
     b = group.head
     out = w.place(b.outputs[0])
-    return Copies(((window(w.place(b.slots["x"]), b.args["begin"].ints(), out.shape), out),))
+    return copies([(window(w.place(b.slots["x"]), b.args["begin"].ints(), out.shape), out)])
 
 
 def _takes_split(b: Bound, _: Machine) -> bool:
     return plain(b)
 
 
-def _make_split(w: Workshop, group: Group) -> Task:
+def _make_split(w: Workshop, group: Group) -> Task | Phases:
     b, x = group.head, w.place(group.head.slots["x"])
     axis, pairs = b.args["axis"] % len(x.shape), []
     for n, slot in enumerate(b.outputs):
         out = w.place(slot)
         begin = tuple(n * out.shape[axis] if i == axis else 0 for i in range(len(x.shape)))
         pairs.append((window(x, begin, out.shape), out))
-    return Copies(tuple(pairs))
+    return copies(pairs)
 
 
 native(Family(_takes_joined, _make_joined, strided=True), s.CONCATENATION)

@@ -7,12 +7,12 @@ from dataclasses import replace
 from ...ops import cutting, ex, host, image, shape as s
 from ...schema import OpDef
 from ..bind import Bound
-from .copies import plain, window
+from .copies import plain, there, window
 from .elements import spread
 from .machine import Machine
 from .places import Border, Place
 from .strides import Moves, Pairs, ordered, simple, sliced, split
-from .tasks import Family, Group, Task, Workshop, flat, native
+from .tasks import Family, Group, Phases, Task, Workshop, flat, native
 
 Make = Callable[[Workshop, Bound], Pairs]
 
@@ -27,8 +27,9 @@ def moving(make: Make, *ops: OpDef, constants: tuple[str, ...] = (), can: Callab
         known = all(b.args[n] is None or b.args[n].data is not None for n in constants)
         return known and plain(b) and not b.args.get("nchw") and bool(b.outs[0].shape) and can(b)
 
-    def made(w: Workshop, group: Group) -> Task:
-        return Moves(tuple(simple(*pair) for pair in make(w, group.head)))
+    def made(w: Workshop, group: Group) -> Task | Phases:
+        pairs = tuple(simple(*pair) for pair in make(w, group.head) if not there(*pair))
+        return Moves(pairs) if pairs else Phases(())
     native(Family(takes, made, strided=True), *ops)
 
 

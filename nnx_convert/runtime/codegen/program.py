@@ -13,12 +13,12 @@ from ..bind import Program, Slot, Step, failing, fill
 from ..blas import cores
 from ..memory import affordable
 from ..plan import ALIGN, _Block, _place
-from .bands import BANDS, Banded
 from .fusion import groups
-from .ir import ALONE, Function, Module
+from .ir import Function, Module
 from .machine import Machine
 from .moves import Copy, FillBorders
 from .objects import Library, made
+from .parts import Storage
 from .pages import pages
 from .plans import recalling
 from .places import SLACK, Border, Place, room
@@ -62,13 +62,16 @@ class Planner:
     threads: int
     profiled: bool = False
     borders: dict[Slot, Border] = field(default_factory=dict)
-    alias: dict[Slot, Slot] = field(default_factory=dict)
+    storage: Storage = field(init=False)
     copies: dict[Group, dict[Slot, Slot]] = field(default_factory=dict)     # for a reader, by what is copied
     originals: dict[Slot, Slot] = field(default_factory=dict)               # by the copy
 
+    def __post_init__(self) -> None:
+        self.storage = Storage(self.program, _family)
+
     def layout(self, order: Sequence[Group | Step]) -> Layout:
         """The places of a program's slots."""
-        self._views(order)
+        self.storage.find(order)
         self._borders(order)
         units = self._units(order)
         blocks, scratch = self._blocks(units)
@@ -80,21 +83,15 @@ class Planner:
         stamps = STAMP * (len(units) + 1) if self.profiled else 0
         return Layout(units, places, rooms, end + -(-stamps // ALIGN) * ALIGN + ALIGN, end if self.profiled else None)
 
-    def _views(self, order: Sequence[Group | Step]) -> None:
-        """A slot that is another one's bytes in another shape."""
-        for unit in order:
-            if isinstance(unit, Step) and unit.view is not None and unit.view not in self.program.constants:
-                self.alias[unit.outs[0]] = self.root(unit.view)
-
     def root(self, slot: Slot) -> Slot:
         """The slot whose storage a slot shares."""
-        return self.alias.get(slot, slot)
+        return self.storage.root(slot)
 
     def _borders(self, order: Sequence[Group | Step]) -> None:
         """The borders that producers leave room for: where everyone who touches the image can do with them."""
-        stiff = {self.root(s) for s in (*self.program.outputs, *self.alias, *self.alias.values())}
+        stiff = {self.root(s) for s in (*self.program.outputs, *self.storage.dense)}
         for unit in order:
-            family = _family(unit) if isinstance(unit, Group) else None
+            family = family_of(unit.head.op) if isinstance(unit, Group) else None
             if family is None or not family.strided:
                 touched = (*unit.reads, *(unit.outputs if isinstance(unit, Group) else unit.outs))
                 stiff.update(self.root(s) for s in touched)
@@ -103,9 +100,10 @@ class Planner:
         for unit in order:
             if isinstance(unit, Group):
                 for slot, border in _family(unit).border(unit.head).items():
-                    joined = self.borders.get(slot, Border()).joined(border)
-                    if self.root(slot) not in stiff and slot not in self.program.constants and joined is not None:
-                        self.borders[slot] = joined
+                    root = self.root(slot)
+                    joined = self.borders.get(root, Border()).joined(border)
+                    if root not in stiff and slot not in self.program.constants and joined is not None:
+                        self.borders[root] = joined
 
     def _units(self, order: Sequence[Group | Step]) -> list[Unit]:
         """The units with the copies that readers want who get no border."""
@@ -113,7 +111,7 @@ class Planner:
         for unit in order:
             if isinstance(unit, Group):
                 for slot, border in _family(unit).border(unit.head).items():
-                    if border and not covers(self.borders.get(slot, Border()), border):
+                    if border and not covers(self.borders.get(self.root(slot), Border()), border):
                         made = SCRATCH - 1 - len(self.originals)
                         self.copies.setdefault(unit, {})[slot] = made
                         self.originals[made], self.borders[made] = slot, border
@@ -157,6 +155,12 @@ class Planner:
         return room(t.shape, t.type.dtype.itemsize, self.borders.get(slot, Border()))[0]
 
     def _at(self, slot: Slot, offset: int) -> Place:
+        """The place of a slot whose bytes, or those that it shares, begin at an offset."""
+        if slot in self.storage.parts:
+            part = self.storage.parts[slot]
+            return part.place(self._at(part.whole, offset), self.tensor(slot).shape)
+        if slot in self.storage.views:
+            return self._at(self.storage.views[slot], offset).reshaped(self.tensor(slot).shape)
         t, border = self.tensor(slot), self.borders.get(slot, Border())
         _, strides, first = room(t.shape, t.type.dtype.itemsize, border)
         return Place("%arena", offset + first, t.shape, strides, t.type.dtype.itemsize, border)
@@ -168,7 +172,7 @@ def covers(have: Border, want: Border) -> bool:
 
 
 def _family(unit: Group) -> Family:
-    found = BANDS if isinstance(unit, Banded) else family_of(unit.head.op)
+    found = family_of(unit.head.op)
     if found is None:
         raise TypeError(unit.head.op.name)
     return found
@@ -187,6 +191,7 @@ def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]
     found: list[Stretch] = []
     tasks: list[Task] | None = None
     given = {layout.places[i] for i in planner.program.inputs if i in layout.places}
+    filled = set(planner.program.inputs)
     images = tuple(p for p in sorted(given, key=lambda p: p.offset) if p.border)
     for n, unit in enumerate(layout.units):
         if isinstance(unit, Step):
@@ -200,7 +205,9 @@ def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]
         if images:
             tasks.append(FillBorders(images, waited=True))
             images = ()
-        tasks += [FillBorders((shop.place(s),), waited=False) for s in _writes(unit) if shop.place(s).border]
+        begun = [shop.place(s) for s in dict.fromkeys(map(planner.root, _writes(unit))) if s not in filled]
+        tasks += [FillBorders((place,), waited=False) for place in begun if place.border]
+        filled.update(map(planner.root, _writes(unit)))
         if isinstance(unit, tuple):
             tasks += [Copy(shop.place(unit[0]), shop.place(unit[1])), *layout.stamp(n + 1)]
             continue
@@ -219,7 +226,7 @@ def segment(m: Module, name: str, tasks: Sequence[Task]) -> None:
     f = Function(m, name, RUN, exported=True)
     wait, waits = barrier(m), 0
     for n, task in enumerate(tasks):
-        f.do(f"call void @{task.emit(m)}({ALONE})")
+        f.do(f"call void @{task.emit(m)}(ptr %arena, ptr %weights, i64 %thread, i64 %threads)")
         if waits_after(tasks, n):
             waits += 1
             f.do(f"call void @{wait}(ptr %sync, i64 {f.add('%base', f.mul('%threads', waits))}, i64 %threads)")
