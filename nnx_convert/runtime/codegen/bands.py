@@ -193,6 +193,8 @@ def joined(units: Sequence[Group | Step], count: int, readers: Mapping[Slot, int
         return None
     if before and machine.amx and before[0].outs[0].type in BYTES:       # tiles of AMX are no rows
         return None
+    if any(_family(p).scratch(p, machine) for p in parts):               # a band has the scratch for itself
+        return None
     if window_of(middle, before) is None or len(rowwise(last, program)) > 1 or any(
             rowwise(p, program) for p in (*before, middle)):
         return None
@@ -268,9 +270,7 @@ def _rooms(group: Banded) -> tuple[Place | None, Place]:
 
 def _border(b: Bound) -> Border:
     """The border of the image that a depthwise convolution reads."""
-    family = family_of(b.op)
-    assert family is not None
-    return family.border(b).get(b.slots["x"], Border())
+    return _borders(b).get(b.slots["x"], Border())
 
 
 def _make(w: Workshop, group: Group) -> Task:
@@ -289,9 +289,7 @@ def _make(w: Workshop, group: Group) -> Task:
                       *((p, {p.head.slots["x"]: banded_place("%source", x, window.fresh),
                              p.outputs[0]: at("%target", kept)}) for p in before if kept)):
         w.places = {**places, **own}
-        family = family_of(part.head.op)
-        assert family is not None
-        work = family.make(w, part)
+        work = _family(part).make(w, part)
         assert not isinstance(work, Phases)                 # convolutions of cells and of channels have one task
         parts.append(work)
         w.places = places
@@ -326,11 +324,15 @@ def _single(task: Task | None) -> Task | None:
     return replace(task, out=replace(task.out, shape=(1, 1, *task.out.shape[2:])))
 
 
-def _border_of(b: Bound) -> Mapping[Slot, Border]:
-    family = family_of(b.op)
-    assert family is not None
-    return family.border(b)
+def _borders(b: Bound) -> Mapping[Slot, Border]:
+    return _family(Group(b)).border(b)
+
+
+def _family(group: Group) -> Family:
+    found = family_of(group.head.op)
+    assert found is not None
+    return found
 
 
 #: That of `Banded` groups.
-BANDS = Family(lambda b, _: depthwise(b), _make, _border_of, _scratch, strided=True)
+BANDS = Family(lambda b, _: depthwise(b), _make, _borders, _scratch, strided=True)
