@@ -66,8 +66,9 @@ class Storage:
                 self._share(unit.outs[0], unit.view)
                 self.dense |= {unit.outs[0], unit.view}
         for unit in order:
-            if isinstance(unit, Group) and len(unit.members) == 1 and not unit.reshaped and plain(unit.head):
-                (self._join if kind(unit.head.op) in JOINED else self._cut)(unit)
+            name = kind(unit.head.op) if isinstance(unit, Group) and len(unit.members) == 1 else ""
+            if isinstance(unit, Group) and name in (*JOINED, *CUT) and not unit.reshaped and plain(unit.head):
+                (self._join if name in JOINED else self._cut)(unit)
 
     def _share(self, slot: Slot, whole: Slot) -> None:
         old, new = self.root(slot), self.root(whole)
@@ -126,9 +127,7 @@ class Storage:
 
     # Cut.
     def _cut(self, unit: Group) -> None:
-        ways = CUT.get(kind(unit.head.op))
-        if ways is None:
-            return
+        ways = CUT[kind(unit.head.op)]
         x, whole = unit.head.args["x"], unit.head.slots["x"]
         if whole in self.program.constants or whole in self.parts and self.parts[whole].channels:
             return
