@@ -194,7 +194,7 @@ def compile(model: Model | Source, *, threads: int | None = None, shapes: Mappin
             backend: str = "auto", folder: str | Path | None = None) -> CompiledModel:
     """A model that runs on this machine, from a Model, a source file or a .nnx file (by path, file object or bytes).
 
-    `threads`: how many matrix products use; by default all cores where a product is large, else one. `shapes`
+    `threads`: how many a run uses at most, all cores by default; what is done sooner alone has one. `shapes`
     compiles for these input sizes now, not at the first run. `backend`: "numpy", "native", or "auto": what the
     variable NNX_BACKEND names, else native code for the first eight sets of input sizes and NumPy for further ones
     (without llvmlite, for all of them, which a warning says once). `folder`: as for `convert`.

@@ -146,7 +146,7 @@ def convert(**options: Any) -> Work:
 @click.option("--backend", type=click.Choice(("auto", "numpy", "native")), default="auto", show_default=True,
               help="What computes it.")
 @click.option("--threads", type=click.IntRange(1), metavar="N",
-              help="Threads of matrix products. [all cores where one is large, else one]")
+              help="Threads of a run, where it is long enough for several. [all cores]")
 @click.option("--signature", metavar="NAME",
               help="The entry point to run, where it is not the main one. Inputs and outputs have the names it gives "
                    "them, --shape those of the file.")

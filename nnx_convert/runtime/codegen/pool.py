@@ -195,7 +195,7 @@ class Pool:
         if core == self._core:
             return
         self._core = core
-        others = os.sched_getaffinity(0) - {core} if hasattr(os, "sched_setaffinity") else set()
+        others = os.sched_getaffinity(os.getpid()) - {core} if hasattr(os, "sched_setaffinity") else set()
         for worker in self._workers if others else ():
             with suppress(OSError):
                 os.sched_setaffinity(worker.native_id or 0, others)
