@@ -247,10 +247,10 @@ def chained(members: Sequence[Bound], first: Slot | None = None) -> tuple[tuple[
 
 def follows(group: Group, b: Bound, machine: Machine) -> bool:
     """Whether an operation of elements can be done to a group's results one by one."""
-    return chainable(b, machine) and len(group.tail) < LONGEST and _flat(group, b)
+    return chainable(b, machine) and len(group.tail) < LONGEST and by_rows(group, b)
 
 
-def _flat(group: Group, b: Bound) -> bool:
+def by_rows(group: Group, b: Bound) -> bool:
     """Whether an operation gives as many rows of channels as a group's head, and what it reads that is not of the
     group is as large, one number a channel, or one in all."""
     shape, inner = group.head.outs[0].shape, {s for m in group.members for s in m.outputs}
@@ -278,7 +278,7 @@ def _fuses(group: Group, b: Bound, machine: Machine) -> bool:
     if not chainable(b, machine) or len(group.tail) >= LONGEST:
         return False
     equal = all(m.outs[0].shape == b.outs[0].shape for m in group.members)
-    return equal or all(_flat(group, m) for m in (*group.members, b))
+    return equal or all(by_rows(group, m) for m in (*group.members, b))
 
 
 def _make(w: Workshop, group: Group) -> Task:

@@ -1,7 +1,7 @@
 """Which operations one function does: a head, and what follows it and is read by nothing else."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
@@ -17,13 +17,18 @@ from .tasks import Family, Group, family_of
 def groups(program: Program, machine: Machine) -> list[Group | Step]:
     """The steps, those done natively as groups; one of several stands where its last member stood.
 
-    Heads that are more than operations of elements choose first, the later ones before the earlier: what two of them
-    could take is done by the one whose result is there last, and a sum of products is no function of its own.
+    Heads that take in other heads choose first. Then those that are more than operations of elements, the later ones
+    before the earlier: what two of them could take is done by the one whose result is there last, and a sum of
+    products is no function of its own.
     """
     plan = Plan(program, machine)
     heads = [n for n, step in enumerate(program.steps) if step.bound is not None and step.elsewhere]
-    light = [n for n in heads if chainable(plan.bound(n), machine)]
-    for n in (*reversed([n for n in heads if n not in set(light)]), *light):
+    light = {n for n in heads if chainable(plan.bound(n), machine)}
+    heavy = [n for n in heads if n not in light]
+    for n in heavy:
+        if n not in plan.taken:
+            plan.take(n, lambda steps: len(steps.intersection(heavy)) > 1)
+    for n in (*reversed(heavy), *sorted(light)):
         if n not in plan.taken:
             plan.take(n)
     return banded([plan.found.get(n, step) for n, step in enumerate(program.steps)
@@ -53,11 +58,12 @@ class Plan:
             raise TypeError(self.program.steps[n].name)
         return found
 
-    def take(self, n: int) -> None:
-        """Make the longest group that a step heads."""
+    def take(self, n: int, wanted: Callable[[set[int]], bool] = bool) -> None:
+        """Make the longest group that a step heads, where its steps are what is wanted."""
         group, last, steps = self._longest(n)
-        self.found[last] = group
-        self.taken |= steps
+        if wanted(steps):
+            self.found[last] = group
+            self.taken |= steps
 
     def _longest(self, n: int) -> tuple[Group, int, set[int]]:
         """The group, its last step's number, and its steps' numbers, those of views between its members among them."""
@@ -80,7 +86,7 @@ class Plan:
                 if longer is None:
                     return best
                 group, made = longer, longer.outputs[0]
-                if not ahead and kept.isdisjoint(inside):
+                if not ahead and kept.isdisjoint(inside) and family(group).whole(group):
                     best = group, n, set(steps)
                 inside[made] = made
             self._await(ahead, made, steps)

@@ -2,19 +2,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ...ops import conv, host
-from ...types import Shape
 from ..bind import Bound
+from . import attention
 from .dense import ITEM, Micro
-from .elements import Part, chained, follows, matched, start
+from .elements import Part, chained, matched, start
 from .folds import floats
-from .ir import SHARED, Function, Module, vector
+from .ir import SHARED, Function, Module
 from .machine import Machine
-from .places import Border, Place
+from .panels import operand, pack
+from .places import Place
 from .tasks import SCRATCH, Family, Group, Task, Workshop, native
 from .tiles import Tile, best
 from .turns import turned
@@ -73,7 +74,7 @@ class Product:
         wide = lanes * self.tile.vectors
         count = min(wide, columns - number * wide)
         room = f.at(self.room.base, f.add(self.room.offset, f.mul("%thread", self.room.strides[0])))
-        self._pack(f, f.at(self._matrix(f, self.y, batch), f.mul(panel, wide * self.y.strides[-1])), room, count)
+        pack(f, self.y, f.at(self._matrix(f, self.y, batch), f.mul(panel, wide * self.y.strides[-1])), room, count)
         x, step = self._rows(f, batch, room)
         places = (self.out, *self.extras)
         bases = [f.at(self._matrix(f, p, batch), f.mul(panel, wide * p.strides[-1])) for p in places]
@@ -96,21 +97,6 @@ class Product:
                      vectors, 1, 0, ((0, self.x.shape[-1]),), count % f.machine.lanes, 0, self.chain,
                      tuple((tuple(i * e.strides[-2] for i in range(pixels)), e.strides[-1]) for e in self.extras))
 
-    def _pack(self, f: Function, y: str, room: str, count: int) -> None:
-        """A panel of so many columns into the room: its rows one after the other, in whole vectors."""
-        lanes, depth = f.machine.lanes, self.y.shape[-2]
-        size = -(-count // lanes) * lanes * ITEM
-        if self.y.strides[-1] != ITEM:
-            f.do(f"call void @{turned(f.module, count, depth, self.y.strides[-1], size)}(ptr {y}, ptr {room})")
-            return
-
-        def row(k: str, _: list[str]) -> None:
-            source, to = f.at(y, f.mul(k, self.y.strides[-2])), f.at(room, f.mul(k, size))
-            for at in range(0, count, lanes):
-                value = f.load_first(min(lanes, count - at), lanes, "float", source, at * ITEM)
-                f.store(vector(lanes), value, to, at * ITEM)
-        f.loop(0, depth, 1, [], row)
-
     def _rows(self, f: Function, batch: str, room: str) -> tuple[str, int]:
         """Where x's rows are, and the bytes from one to the next; behind the panel where they had to be turned."""
         rows, depth = self.x.shape[-2:]
@@ -130,6 +116,8 @@ def _tile(b: Bound, machine: Machine) -> Tile:
 
 def _room(group: Group, machine: Machine) -> int:
     """A panel, and x where that is turned."""
+    if "SOFTMAX" in attention.turns(group):
+        return attention.room_of(group, machine)
     b = group.head
     depth: int = b.args["x"].shape[-2 if b.args["adj_x"] else -1]
     own = b.outs[0].shape[-2] * depth if b.args["adj_x"] else 0
@@ -140,24 +128,19 @@ def _takes(b: Bound, _: Machine) -> bool:
     return floats(b)
 
 
-def _operand(p: Place, lead: Shape, turn: bool) -> Place:
-    """An operand with the leading axes of the result, its last two in the order in which they count."""
-    more = len(lead) - len(p.shape[:-2])
-    strides = (0,) * more + tuple(0 if n == 1 else s for n, s in zip(p.shape[:-2], p.strides[:-2], strict=True))
-    order = (-1, -2) if turn else (-2, -1)
-    return replace(p, shape=(*lead, *(p.shape[a] for a in order)), strides=(*strides, *(p.strides[a] for a in order)),
-                   border=Border())
-
-
 def _make(w: Workshop, group: Group) -> Task:
-    b, out, lanes = group.head, w.place(group.outputs[0]), w.machine.lanes
-    lead, tile = out.shape[:-2], _tile(group.head, w.machine)
-    x, y = (_operand(w.place(b.slots[n]), lead, bool(b.args[f"adj_{n}"])) for n in ("x", "y"))
+    if "SOFTMAX" in attention.turns(group):
+        return attention.made(w, group)
+    b, lanes, shape = group.head, w.machine.lanes, attention.shape_of(group)
+    lead, tile = shape[:-2], _tile(group.head, w.machine)
+    x, y = (operand(w.place(b.slots[n]), lead, bool(b.args[f"adj_{n}"])) for n in ("x", "y"))
     chain, slots = chained(group.tail, b.outputs[0])
-    panels = math.prod(lead) * tile.panels(out.shape[-1], lanes)
-    return Product(x, y, out, w.place(SCRATCH), w.pack(np.zeros(tile.vectors * lanes, np.float32)), tile,
+    panels = math.prod(lead) * tile.panels(shape[-1], lanes)
+    return Product(x, y, operand(w.place(group.outputs[0]), lead), w.place(SCRATCH),
+                   w.pack(np.zeros(tile.vectors * lanes, np.float32)), tile,
                    max(1, min(tile.parts, -(-PARTS // panels))), chain,
-                   tuple(matched(w.place(s), out.shape) for s in slots))
+                   tuple(matched(w.place(s), shape) for s in slots))
 
 
-native(Family(_takes, _make, scratch=_room, fuses=follows), conv.BATCH_MATMUL, host.MATMUL)
+native(Family(_takes, _make, scratch=_room, fuses=attention.joins, whole=attention.whole), conv.BATCH_MATMUL,
+       host.MATMUL)

@@ -63,7 +63,8 @@ class Group:
     @property
     def reshaped(self) -> bool:
         """Whether what it writes has another shape than what its head gives."""
-        return len(self.head.outs) == 1 and self.outs[0].shape != self.head.outs[0].shape
+        return len(self.head.outs) == 1 and self.outs[0].shape != self.head.outs[0].shape and (
+            self.outs[0].size == self.head.outs[0].size)
 
     @property
     def reads(self) -> tuple[Slot, ...]:
@@ -134,6 +135,10 @@ def _never(_: Group, __: Bound, ___: Machine) -> bool:
     return False
 
 
+def _always(_: Group) -> bool:
+    return True
+
+
 def _nothing(_: Group, __: Machine) -> int:
     return 0
 
@@ -146,7 +151,8 @@ class Family:
     or several in order, of a group it heads. `border`: the borders it wants around images it reads. `scratch`: bytes
     it wants for each thread, at the place with the slot `SCRATCH`. `strided`: whether it reads and writes images that
     have a border.
-    `fuses`: whether the next operation, which alone reads the group's one result, can be done with it.
+    `fuses`: whether the next operation, which alone reads the group's one result, can be done with it; `whole`:
+    whether what became of that is done as it is, or only where more follows.
     """
 
     takes: Callable[[Bound, Machine], bool]
@@ -155,6 +161,7 @@ class Family:
     scratch: Callable[[Group, Machine], int] = _nothing
     strided: bool = False
     fuses: Callable[[Group, Bound, Machine], bool] = _never
+    whole: Callable[[Group], bool] = _always
 
 
 #: The slot of a group's scratch among its places.
