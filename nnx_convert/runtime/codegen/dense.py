@@ -5,7 +5,7 @@ at a time for all lanes, and weights are packed by panels of channels, so that b
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,7 @@ from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .places import Border, Place
 from .tasks import Family, Group, Task, Workshop, native
-from .tiles import UNROLLED, Spot, Tile, best, cost, pixels_first
+from .tiles import Spot, Tile, best, cost, pixels_first, unrolled
 
 ITEM = 4
 #: Bytes that a cache keeps together.
@@ -102,10 +102,15 @@ class Micro:
                    lambda _, now, steps=steps: self._again(f, now, steps))  # type: ignore[misc]
 
     def _again(self, f: Function, now: list[str], steps: Sequence[int]) -> list[str]:
-        """The chain done to a pixel that is stored; where the next one is."""
-        for j in range(self.vectors):
-            value = f.load_first(self._count(f, j), f.machine.lanes, "float", now[0], j * f.machine.lanes * ITEM)
-            self._store(f, self._followed(f, value, now[1:], j), now[0], j)
+        """The chain done to a pixel that is stored, vector by vector; where the next one is."""
+        apart, lanes = [channel for _, channel in self.extras], f.machine.lanes
+
+        def again(at: list[str], count: int) -> None:
+            value = f.load_first(count, lanes, "float", at[0])
+            there = list(zip(at[1:], apart, strict=True))
+            f.store_first(count, lanes, "float", continued(f, self.chain, value, there, count), at[0])
+        channels = (self.vectors - 1) * lanes + self._count(f, self.vectors - 1)
+        by_vectors(f, channels, now, (ITEM, *apart), again)
         return [f.at(p, by) for p, by in zip(now, steps, strict=True)]
 
     def _count(self, f: Function, j: int) -> int:
@@ -126,7 +131,7 @@ class Micro:
     def _run(self, f: Function, a: str, b: str, sums: list[str], length: int) -> tuple[str, list[str]]:
         """The products of one run of neighbours; the panel's next place, and the sums."""
         kind, size = vector(f.machine.lanes), f.machine.lanes * ITEM * self.vectors
-        turns = turns_of(length, len(sums), f.machine.registers)
+        turns = 1 if self._shared else turns_of(length, len(sums), f.machine)
 
         def body(_: str, carried: list[str]) -> list[str]:
             a, b, now = carried[0], carried[1], carried[2:]
@@ -137,6 +142,12 @@ class Micro:
             return [f.at(a, ITEM * turns), f.at(b, size * turns), *now]
         found = f.loop(0, length, turns, [("ptr", a), ("ptr", b), *((kind, s) for s in sums)], body)
         return found[1], found[2:]
+
+    @property
+    def _shared(self) -> bool:
+        """Whether pixels are so near to each other that an element is read for one in a step and for the next in
+        another: one turn of several steps would keep all of them."""
+        return any(b - a == ITEM for a, b in pairwise(self.a))
 
     def _step(self, f: Function, a: str, b: str, sums: list[str], step: int) -> list[str]:
         """One element of the depth for all pixels and channels."""
@@ -168,9 +179,9 @@ def stretches(places: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
     return found
 
 
-def turns_of(length: int, sums: int, registers: int) -> int:
+def turns_of(length: int, sums: int, machine: Machine) -> int:
     """How many steps of the depth one turn of a micro-kernel's loop makes."""
-    if sums > UNROLLED[registers]:
+    if sums > unrolled(machine):
         return 1
     return 2 if length % 2 == 0 else 3 if length % 3 == 0 and length <= 9 else 1
 
@@ -263,10 +274,26 @@ def fetching(f: Function, micro: Micro, tile: str, tiles: int) -> tuple[Micro, s
     panel = micro.taps * sum(length for _, length in micro.runs) * size
     if panel < FETCHED or not tiles:
         return micro, ""
-    lines = turns_of(micro.runs[0][1], len(micro.a) * micro.vectors, f.machine.registers) * size // LINE
+    lines = max(1, turns_of(micro.runs[0][1], len(micro.a) * micro.vectors, f.machine) * size // LINE)
     each = -(-lines // tiles)
-    first = f.mul(f.rem(tile, max(1, lines // each)), each * LINE)
+    first = f.mul(f.rem(tile, lines // each), each * LINE)
     return replace(micro, fetched=each), f", i64 {f.add(first, panel)}"
+
+
+def by_vectors(f: Function, channels: int, pointers: Sequence[str], steps: Sequence[int],
+               body: Callable[[list[str], int], None]) -> None:
+    """`body(pointers, channels)` for whole vectors of channels, of which pointers have such steps, and the rest."""
+    lanes = f.machine.lanes
+    full, tail = divmod(channels, lanes)
+    at = list(pointers)
+
+    def whole(_: str, now: list[str]) -> list[str]:
+        body(now, lanes)
+        return [f.at(p, lanes * step) for p, step in zip(now, steps, strict=True)]
+    if full:
+        at = f.loop(0, full, 1, [("ptr", p) for p in at], whole)
+    if tail:
+        body(at, tail)
 
 
 def continued(f: Function, chain: Sequence[Part], value: str, extras: Sequence[tuple[str, int]], count: int) -> str:
@@ -280,6 +307,21 @@ def continued(f: Function, chain: Sequence[Part], value: str, extras: Sequence[t
     for part in chain:
         made.append(part.emit(f, kind, inputs, made[1:]))
     return made[-1]
+
+
+def revisited(f: Function, chain: Sequence[Part], size: tuple[int, int], pointers: Sequence[str],
+              strides: Sequence[tuple[int, int, int]], count: int) -> None:
+    """A long chain done to a vector of channels of rows by columns of pixels that are stored, as its code for each
+    would be many times the rest. Of the pixels and of all else that it reads: where that is, and its strides."""
+    def row(_: str, at: list[str]) -> list[str]:
+        def cell(_: str, here: list[str]) -> list[str]:
+            value = f.load_first(count, f.machine.lanes, "float", here[0])
+            there = list(zip(here[1:], (channel for _, _, channel in strides[1:]), strict=True))
+            f.store_first(count, f.machine.lanes, "float", continued(f, chain, value, there, count), here[0])
+            return [f.at(p, step) for p, (_, step, _) in zip(here, strides, strict=True)]
+        f.loop(0, size[1], 1, [("ptr", p) for p in at], cell)
+        return [f.at(p, step) for p, (step, _, _) in zip(at, strides, strict=True)]
+    f.loop(0, size[0], 1, [("ptr", p) for p in pointers], row)
 
 
 def packed(w: Array, vectors: int, lanes: int) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ...ops import conv
 from ...types import Array
 from ..bind import Bound
-from .dense import ITEM, border_of, pads, taken
+from .dense import ITEM, border_of, continued, pads, revisited, taken
 from .elements import BOUNDS, Part, chained, follows, matched
 from .grouped import in_groups
 from .ir import SHARED, Function, Module, vector
@@ -49,6 +50,8 @@ class Patch:
         size, taps = m.machine.lanes * ITEM, self.size[0] * self.size[1]
         if self.tail:
             self._vector(f, "%I", "%W", "%O", [e for _, e in more])
+            if self._later(f):
+                self._again(f, ["%O", *(e for _, e in more)], self.tail)
         else:
             carried = [("ptr", "%I"), ("ptr", "%W"), ("ptr", "%O"), *(("ptr", e) for _, e in more)]
 
@@ -57,7 +60,17 @@ class Patch:
                 steps = (size, size * (taps + 1), size, *(size if e[2] else 0 for e in self.extras))
                 return [f.at(p, step) for p, step in zip(now, steps, strict=True)]
             f.loop(0, "%vectors", 1, carried, body)
+            if self._later(f):
+                self._all_again(f, carried[2:], size)
         f.finish()
+
+    def _all_again(self, f: Function, carried: Sequence[tuple[str, str]], size: int) -> None:
+        """The chain done to all vectors of channels."""
+        def body(_: str, now: list[str]) -> list[str]:
+            self._again(f, now, f.machine.lanes)
+            steps = (size, *(size if e[2] else 0 for e in self.extras))
+            return [f.at(p, step) for p, step in zip(now, steps, strict=True)]
+        f.loop(0, "%vectors", 1, carried, body)
 
     def _vector(self, f: Function, x: str, w: str, out: str, extras: list[str]) -> None:
         """The outputs of one vector of channels. Each cell of the image is loaded once."""
@@ -70,17 +83,21 @@ class Patch:
             value = f.load_first(count, lanes, "float", x, y * self.x[0] + column * self.x[1])
             for at, tap in uses:
                 sums[at] = f.fma(kind, value, weights[tap], sums.get(at, bias))
+        later = self._later(f)
         for (i, j), value in sums.items():
             found = f.clamp(kind, value, *BOUNDS[self.act])
-            inputs = [found]
-            for e, (row, cell, channel) in zip(extras, self.extras, strict=True):
-                offset = i * row + j * cell
-                inputs.append(f.load_first(count, lanes, "float", e, offset) if channel else
-                              f.splat(kind, f.load("float", e, offset)))
-            made: list[str] = []
-            for part in self.chain:
-                made.append(part.emit(f, kind, inputs, made))
-            f.store_first(count, lanes, "float", made[-1] if made else found, out, i * self.out[0] + j * self.out[1])
+            there = [(f.at(e, i * row + j * cell), channel) for e, (row, cell, channel) in zip(
+                extras, self.extras, strict=True)]
+            now = found if later else continued(f, self.chain, found, there, count)
+            f.store_first(count, lanes, "float", now, out, i * self.out[0] + j * self.out[1])
+
+    def _later(self, f: Function) -> bool:
+        """Whether the chain has too many numbers for the registers, beside the filter: a loop of its own does it."""
+        return f.machine.registers <= 16 and any(part.long for part in self.chain)
+
+    def _again(self, f: Function, at: Sequence[str], count: int) -> None:
+        """The chain done to a vector of channels of what is stored."""
+        revisited(f, self.chain, (self.rows, self.columns), at, ((*self.out, ITEM), *self.extras), count)
 
     def _cells(self) -> dict[tuple[int, int], list[tuple[tuple[int, int], int]]]:
         """The cells of the image that the patch reads: for each the outputs it counts in, and by which tap."""

@@ -11,12 +11,15 @@ from functools import lru_cache
 
 from ...types import Shape
 from .ir import Function
+from .machine import Machine
 from .places import Place
 
 #: Pixels that fit beside so many vectors of channels, where there are 32 registers, and where there are 16.
-FIT = {32: {1: 24, 2: 14, 3: 9, 4: 6}, 16: {1: 10, 2: 6, 3: 4}}
+FIT = {32: {1: 24, 2: 14, 3: 9, 4: 6}, 16: {1: 10, 2: 6, 3: 3}}
 #: Accumulators up to which two steps of the depth fit into one turn, by registers; beyond, loads are hoisted and spill.
 UNROLLED = {32: 26, 16: 6}
+#: The same where no instruction reads an operand from memory: elements of pixels take registers, too.
+UNROLLED_BY_LOADS = 20
 #: Bytes of the first and the second cache that a panel of weights may take.
 NEAR, FAR = 32_000, 640_000
 
@@ -121,6 +124,11 @@ def cut(width: int, most: int, vectors: int) -> Tile:
 
 
 @lru_cache(maxsize=4096)
+def unrolled(machine: Machine) -> int:
+    """Accumulators up to which two steps of the depth fit into one turn."""
+    return UNROLLED[machine.registers] if machine.x86 else UNROLLED_BY_LOADS
+
+
 def best(channels: int, depth: int, taps: int, rows: int, width: int, lanes: int, registers: int) -> Tile:
     """The tile for `rows` of `width` pixels and so many output channels; `depth` is that of one of `taps` rows."""
     return min(_candidates(channels, width, lanes, registers),

@@ -15,7 +15,7 @@ from ...ops import conv
 from ...types import F32, Shape
 from ..bind import Bound, Slot
 from .cooktoom import Form, entering, form, leaving
-from .dense import ITEM, Micro, by_vectors, continued, fetching, packed, padded, pads, taken
+from .dense import ITEM, Micro, by_vectors, continued, fetching, packed, padded, pads, revisited, taken
 from .elements import BOUNDS, Part, chained, follows, matched
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
@@ -119,10 +119,11 @@ class Leave:
         for y, x, value in found:
             pointers = [f.at(p, y * row + x * cell) for p, (row, cell, *_) in zip(
                 at[2:], (self.out, *self.extras), strict=True)]
-            now = value if long else self._followed(f, value, pointers[1:], count)
+            there = list(zip(pointers[1:], (channel for _, _, channel in self.extras), strict=True))
+            now = value if long else continued(f, self.chain, value, there, count)
             f.store_first(count, f.machine.lanes, "float", now, pointers[0])
         if long:
-            self._revisited(f, at[2:], count)
+            revisited(f, self.chain, (self.rows, self.columns), at[2:], ((*self.out, ITEM), *self.extras), count)
 
     def _values(self, f: Function, m: str, bias: str) -> Iterator[tuple[int, int, str]]:
         """Row, column and value of each output."""
@@ -136,24 +137,6 @@ class Leave:
             for y, line in zip(rows, zip(*lines, strict=True), strict=True):
                 for x, value in enumerate(leaving(f, kind, how, range(self.columns), line.__getitem__)):
                     yield y, x, f.clamp(kind, f.let(f"fadd {kind} {value}, {first}"), *BOUNDS[self.act])
-
-    def _followed(self, f: Function, value: str, extras: Sequence[str], count: int) -> str:
-        """What the chain makes of a vector of channels."""
-        channels = [channel for _, _, channel in self.extras]
-        return continued(f, self.chain, value, list(zip(extras, channels, strict=True)), count)
-
-    def _revisited(self, f: Function, pointers: Sequence[str], count: int) -> None:
-        """A long chain done to what is stored, as its code for each output would be many times the rest."""
-        places = (self.out, *(e[:2] for e in self.extras))
-
-        def row(_: str, at: list[str]) -> list[str]:
-            def cell(_: str, here: list[str]) -> list[str]:
-                value = f.load_first(count, f.machine.lanes, "float", here[0])
-                f.store_first(count, f.machine.lanes, "float", self._followed(f, value, here[1:], count), here[0])
-                return [f.at(p, step) for p, (_, step) in zip(here, places, strict=True)]
-            f.loop(0, self.columns, 1, [("ptr", p) for p in at], cell)
-            return [f.at(p, step) for p, (step, _) in zip(at, places, strict=True)]
-        f.loop(0, self.rows, 1, [("ptr", p) for p in pointers], row)
 
 
 def once(make: Callable[[int], str]) -> Callable[[int], str]:

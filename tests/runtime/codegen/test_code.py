@@ -62,11 +62,11 @@ def test_no_micro_kernel_spills(machine: str) -> None:
         assert "fmadd" in text and not re.findall(spilt, text), (vectors, pixels)
 
 
-def test_a_long_chain_is_written_once_for_all_pixels() -> None:
+def test_a_long_chain_is_written_once() -> None:
     m = Module(host())
     swish = (Part("LOGISTIC", (0,)), Part("MUL", (0, -1)))
     Micro(tuple(range(0, 384, 64)), tuple(range(0, 576, 96)), 4, 1, 0, ((0, 16),), 0, 0, swish).emit(m)
-    assert m.text().count("fdiv") == 4
+    assert m.text().count("fdiv") == 1
 
 
 def test_the_rounding_of_bytes_is_written_once_for_all_pixels() -> None:

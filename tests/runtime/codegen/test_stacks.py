@@ -1,0 +1,49 @@
+"""No micro-kernel of floats keeps vectors on the stack: every tile there is, on every machine."""
+from __future__ import annotations
+
+import pytest
+from natively import MACHINES
+from stacks import spilt
+
+from nnx_convert.runtime.codegen.dense import Micro
+from nnx_convert.runtime.codegen.depthwise import Patch, patch_of
+from nnx_convert.runtime.codegen.elements import Part
+from nnx_convert.runtime.codegen.ir import Module
+from nnx_convert.runtime.codegen.tiles import FIT
+
+#: What follows the products: nothing, one operation, and one of dozens of instructions.
+CHAINS = ((), (Part("ADD", (0, 1)),), (Part("LOGISTIC", (0,)), Part("MUL", (0, -1))))
+
+
+def micro(pixels: int, vectors: int, chain: tuple[Part, ...], *, taps: int = 1, length: int = 64, cell: int = 256,
+          tail: int = 0, fetched: int = 0) -> Micro:
+    """A micro-kernel of so many pixels, `cell` bytes apart."""
+    out = tuple(96 * n for n in range(pixels))
+    extras = ((out, 4),) if any(1 in part.reads for part in chain) else ()
+    return Micro(tuple(cell * n for n in range(pixels)), out, vectors, taps, 4096 if taps > 1 else 0, ((0, length),),
+                 tail, 3, chain, extras, fetched)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("chain", CHAINS)
+def test_no_product_of_tiles_spills(chain: tuple[Part, ...], machine: str) -> None:
+    m = Module(MACHINES[machine])
+    for vectors, most in FIT[m.machine.registers].items():
+        for pixels in range(1, most + 1):
+            micro(pixels, vectors, chain).emit(m)
+        for pixels in {most, most - 1}:
+            micro(pixels, vectors, chain, taps=3, length=63).emit(m)
+            micro(pixels, vectors, chain, taps=3, length=8, cell=4).emit(m)
+            micro(pixels, vectors, chain, fetched=2).emit(m)
+    assert not spilt(m)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_no_patch_of_a_depthwise_convolution_spills(machine: str) -> None:
+    m = Module(MACHINES[machine])
+    for size, strides in ((k, s) for k in ((3, 3), (5, 5), (1, 9), (2, 2)) for s in ((1, 1), (2, 2))):
+        rows, columns = patch_of(size, strides, 8, 8, m.machine.registers)
+        for chain in CHAINS:
+            extras = ((4096, 256, 4),) if any(1 in part.reads for part in chain) else ()
+            Patch(size, strides, (1, 1), rows, columns, (4096, 256), (4096, 256), 0, 3, chain, extras).emit(m)
+    assert not spilt(m)
