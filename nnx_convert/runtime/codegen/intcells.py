@@ -26,7 +26,7 @@ from .recurrent import in_time
 from .requantise import by_shifts
 from .tasks import SCRATCH, Family, Group, Task, Workshop, kind, native
 from .tiles import cut
-from .wholes import FIT, STEP, Walk, packed
+from .wholes import FIT, Walk, each, item, kept, packed, pitch as pitch_of, read, steps as steps_of
 
 ITEM = 4
 #: A multiplier and a shift, as `fixedpoint.multiplier` gives them.
@@ -97,11 +97,6 @@ class IntRecurrence:
         """How many gates there are."""
         return len(self.own.scales)
 
-    @property
-    def item(self) -> int:
-        """The bytes of an element of the depth."""
-        return 1 if self.quads else 2
-
     def emit(self, m: Module) -> str:
         """Write the function."""
         return m.once(("intrecurrence", self), lambda name: self._build(m, name))
@@ -120,8 +115,8 @@ class IntRecurrence:
         fed, c, now, after, own = (f.at(room, sum(sizes[:n])) for n in range(len(sizes)))
         self._inputs(f, row, own, fed)
         h, cell = (_row(f, p, row) for p in self.states)
-        _each(f, self.units, lambda at, n: self._keep_h(f, self._read(f, h, at, n, "i8"), now, at))
-        _each(f, self.units, lambda at, n: f.store(vector(f.machine.lanes, "i32"), self._read(f, cell, at, n, "i16"),
+        each(f, self.units, lambda at, n: kept(f, self.quads, read(f, h, at, n, "i8"), now, at))
+        each(f, self.units, lambda at, n: f.store(vector(f.machine.lanes, "i32"), read(f, cell, at, n, "i16"),
                                                    c, f.mul(at, ITEM)))
 
         def step(t: str, held: list[str]) -> list[str]:
@@ -134,49 +129,34 @@ class IntRecurrence:
             self._leave(f, end, _row(f, self.ends[0], row))
         if self.ends[1] is not None:
             to, lanes = _row(f, self.ends[1], row), f.machine.lanes
-            _each(f, self.units, lambda at, n: f.store_first(n, lanes, "i16", f.let(
+            each(f, self.units, lambda at, n: f.store_first(n, lanes, "i16", f.let(
                 f"trunc {vector(lanes, 'i32')} {f.load(vector(lanes, 'i32'), c, f.mul(at, ITEM))} to "
                 f"{vector(lanes, 'i16')}"), to, f.mul(at, 2)))
 
-    # Elements.
-    @staticmethod
-    def _read(f: Function, source: str, at: str, count: int, element: str) -> str:
-        """Integers of a narrower type."""
-        lanes, size = f.machine.lanes, int(element[1:]) // 8
-        value = f.load_first(count, lanes, element, source, f.mul(at, size))
-        return f.let(f"sext {vector(lanes, element)} {value} to {vector(lanes, 'i32')}")
-
-    def _keep_h(self, f: Function, value: str, to: str, at: str) -> None:
-        """Integers as the products read them."""
-        lanes, element = f.machine.lanes, f"i{8 * self.item}"
-        cut_ = f.let(f"trunc {vector(lanes, 'i32')} {value} to {vector(lanes, element)}")
-        cut_ = flipped(f, vector(lanes, element), cut_) if self.quads else cut_
-        f.store(vector(lanes, element), cut_, to, f.mul(at, self.item), self.item)
-
     def _leave(self, f: Function, h: str, to: str) -> None:
         """A hidden state, from as the products read it, as bytes."""
-        lanes, element = f.machine.lanes, f"i{8 * self.item}"
+        lanes, element = f.machine.lanes, f"i{8 * item(self.quads)}"
 
         def piece(at: str, count: int) -> None:
-            value = f.load(vector(lanes, element), h, f.mul(at, self.item), self.item)
+            value = f.load(vector(lanes, element), h, f.mul(at, item(self.quads)), item(self.quads))
             value = flipped(f, vector(lanes, "i8"), value) if self.quads else f.let(
                 f"trunc {vector(lanes, element)} {value} to {vector(lanes, 'i8')}")
             f.store_first(count, lanes, "i8", value, to, at)
-        _each(f, self.units, piece)
+        each(f, self.units, piece)
 
     # Products.
     def _inputs(self, f: Function, row: str, own: str, fed: str) -> None:
         """The gates of all steps' inputs: [time, vector of units, gate, lane]."""
         lanes, (time, _, width) = f.machine.lanes, self.x.shape
-        pitch, x = _pitch(width, self.item, lanes), _row(f, self.x, row)
+        pitch, x = pitch_of(width, self.quads, lanes), _row(f, self.x, row)
 
-        def kept(t: str, _: list[str]) -> None:
+        def brought(t: str, _: list[str]) -> None:
             source, to = f.at(x, f.mul(t, self.x.strides[0])), f.at(own, f.mul(t, pitch))
-            _each(f, width, lambda at, n: self._keep_h(f, self._read(f, source, at, n, "i8"), to, at))
-        f.loop(0, time, 1, [], kept)
+            each(f, width, lambda at, n: kept(f, self.quads, read(f, source, at, n, "i8"), to, at))
+        f.loop(0, time, 1, [], brought)
         vectors = fitting(self.gates, f.machine.registers)
         tile = cut(time, FIT[f.machine.registers][vectors], vectors)
-        size, steps = lanes * ITEM, _steps(width, self.item)
+        size, steps = lanes * ITEM, steps_of(width, self.quads)
         groups = -(-self.units // lanes)
         far = groups * self.gates * size
 
@@ -200,7 +180,7 @@ class IntRecurrence:
     def _step(self, f: Function, fed: str, held: tuple[str, str, str]) -> None:
         """One step: held are h, where the next one goes, and c."""
         lanes, (now, after, c) = f.machine.lanes, held
-        type, size, steps = vector(lanes, "i32"), lanes * ITEM, _steps(self.units, self.item)
+        type, size, steps = vector(lanes, "i32"), lanes * ITEM, steps_of(self.units, self.quads)
         walk = Walk((0,), self.gates, 1, 0, ((0, steps),), self.quads)
 
         def group(i: str, at: list[str]) -> list[str]:
@@ -212,7 +192,7 @@ class IntRecurrence:
                 scaled = f.let(f"add {type} {scaled}, {f.load(type, own, n * size)}")
                 gates.append(bounded(f, type, scaled, LOW16, HIGH16))
             hidden = self._cell(f, gates, f.at(c, f.mul(i, size)))
-            self._keep_h(f, hidden, after, f.mul(i, lanes))
+            kept(f, self.quads, hidden, after, f.mul(i, lanes))
             return [f.at(weights, self.gates * size * steps), f.at(own, self.gates * size),
                     f.at(start, self.gates * size)]
         begin = [("ptr", f.at("%weights", self.inner.weights)), ("ptr", fed),
@@ -227,9 +207,9 @@ class IntRecurrence:
         forget, inner, out = (looked_up(f, self.tables[n], x) for n, x in ((0, forget), (1, inner), (0, out)))
         share = looked_up(f, self.tables[0], early[0]) if early else f.let(
             f"sub {type} {number(type, HIGH16)}, {forget}")
-        kept = halved(f, f.let(f"mul {type} {forget}, {c}"), 15)
+        stays = halved(f, f.let(f"mul {type} {forget}, {c}"), 15)
         fresh = halved(f, f.let(f"mul {type} {share}, {inner}"), 30 + self.shift)
-        c = f.let(f"add {type} {kept}, {fresh}")
+        c = f.let(f"add {type} {stays}, {fresh}")
         c = bounded(f, type, c, *((-self.clip, self.clip) if self.clip > 0 else (LOW16, HIGH16)))
         f.store(type, c, at)
         product = f.let(f"mul {type} {out}, {looked_up(f, self.tables[2], c)}")
@@ -258,15 +238,6 @@ def looked_up(f: Function, table_: int, x: str) -> str:
     return f.let(f"ashr {type} {high}, {number(type, 16)}")
 
 
-def _each(f: Function, count: int, piece: Any) -> None:
-    """`piece(first, how many)` for vectors of so many elements."""
-    lanes = f.machine.lanes
-    if count >= lanes:
-        f.loop(0, count // lanes, 1, [], lambda i, _: piece(f.mul(i, lanes), lanes))
-    if count % lanes:
-        piece(str(count - count % lanes), count % lanes)
-
-
 def _row(f: Function, p: Place, row: str) -> str:
     """Where the row of a sequence begins in [.., batch, width]."""
     return f.at(p.base, f.add(p.offset, f.mul(row, p.strides[-2])))
@@ -277,22 +248,12 @@ def fitting(gates: int, registers: int) -> int:
     return max(n for n in FIT[registers] if gates % n == 0)
 
 
-def _steps(depth: int, item: int) -> int:
-    """The steps of a depth."""
-    return -(-depth * item // STEP)
-
-
-def _pitch(depth: int, item: int, lanes: int) -> int:
-    """The bytes of a row of the depth in whole vectors."""
-    return -(-depth // lanes) * lanes * item
-
-
 def room_sizes(time: int, width: int, units: int, gates: int, machine: Machine) -> tuple[int, int, int, int, int]:
     """The bytes of a thread's gates of all inputs, of c, of both h, and of the inputs."""
-    lanes, item = machine.lanes, 1 if machine.vnni else 2
+    lanes, quad = machine.lanes, machine.vnni
     wide = -(-units // lanes) * lanes * ITEM
-    h = -(-_pitch(units, item, lanes) // ITEM) * ITEM
-    return time * gates * wide, wide, h, h, time * _pitch(width, item, lanes)
+    h = -(-pitch_of(units, quad, lanes) // ITEM) * ITEM
+    return time * gates * wide, wide, h, h, time * pitch_of(width, quad, lanes)
 
 
 # What is taken.

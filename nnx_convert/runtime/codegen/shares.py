@@ -1,4 +1,4 @@
-"""SOFTMAX of bytes as LiteRT's reference does it: the exponential is a table of the 256 differences."""
+"""SOFTMAX of bytes, and of 16-bit integers, as LiteRT's reference does it: the exponential is a table."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ...types import BYTES, Quant
 from ..bind import Bound
 from ..fixedmath import NEWTON_A, NEWTON_B
 from ..fixedpoint import grid, limits, shift_right
-from ..kernels.norm import exponentials
+from ..kernels.norm import curves16, exponentials, steps16
 from .ir import SHARED, Function, Module
 from .machine import Machine
 from .places import Place
@@ -18,13 +18,18 @@ from .tasks import Family, Group, Task, Workshop, native
 
 #: The greatest raw value of 32 bits, and 1 with two integer bits.
 MOST, ONE = (1 << 31) - 1, 1 << 29
+#: The bytes of a number of 16 bits.
+WORD = 2
 #: Elements of a row whose shares, of at most 2 ** 19 each, are no more than 32 bits together.
 WIDEST = 4000
 
 
 @dataclass(frozen=True)
 class Shares:
-    """The softmax of rows of `size` bytes; exponentials and shares of sums are tables of 256 among the weights."""
+    """The softmax of rows of `size` bytes; exponentials and shares of sums are tables of 256 among the weights.
+
+    Results are on the finest grid of their type, which begins at `low`.
+    """
 
     x: Place
     out: Place
@@ -32,6 +37,7 @@ class Shares:
     exponentials: int
     shares: int
     signed: bool
+    low: int
 
     def emit(self, m: Module) -> str:
         """Write the function."""
@@ -44,11 +50,13 @@ class Shares:
 
         def row(i: str, _: list[str]) -> None:
             at = f.mul(i, self.size)
-            self._row(f, f.at(x, at), f.at(out, at))
+            self._row(f, f.at(x, at), f.at(out, f.mul(at, self.out.item)))
         f.loop(first, last, 1, [], row)
         f.finish()
 
     def _row(self, f: Function, x: str, out: str) -> None:
+        bits, item = 8 * self.out.item, self.out.item
+
         def read(i: str) -> str:
             return f.let(f"{'sext' if self.signed else 'zext'} i8 {f.load('i8', x, i, 1)} to i64")
 
@@ -62,15 +70,98 @@ class Shares:
             return f.let(f"sext i32 {f.load('i32', table, f.mul(read(i), 4))} to i64")
         total = f.loop(0, self.size, 1, [("i64", "0")], lambda i, now: [f.add(now[0], share(tables[1], i))])[0]
         zeros = f.let(f"sub i64 {f.call('i64', 'llvm.ctlz.i64', ('i64', total), ('i1', 'true'))}, 32")
-        inverse, right = reciprocal(f, total, zeros), f.let(f"sub i64 35, {zeros}")
+        inverse, right = reciprocal(f, total, zeros), f.let(f"sub i64 {43 - bits}, {zeros}")
         half = f.let(f"shl i64 1, {f.let(f'sub i64 {right}, 1')}")
-        low = -128 if self.signed else 0
 
         def element(i: str, _: list[str]) -> None:
             y = f.let(f"ashr i64 {f.add(high_mul(f, inverse, share(tables[0], i)), half)}, {right}")
-            y = f.call("i64", "llvm.smin.i64", ("i64", y), ("i64", "255"))
-            f.store("i8", f.let(f"trunc i64 {f.add(y, low)} to i8"), out, i, 1)
+            y = f.call("i64", "llvm.smin.i64", ("i64", y), ("i64", str((1 << bits) - 1)))
+            f.store(f"i{bits}", f.let(f"trunc i64 {f.add(y, self.low)} to i{bits}"), out, f.mul(i, item), item)
         f.loop(0, self.size, 1, [], element)
+
+
+@dataclass(frozen=True)
+class WideShares:
+    """The softmax of rows of `size` numbers of 16 bits; exponential and reciprocal are tables of 513 points.
+
+    `scale` brings differences to the exponential's grid. Exponentials wait for the sum in the result.
+    """
+
+    x: Place
+    out: Place
+    size: int
+    scale: tuple[int, int]
+    exponentials: int
+    reciprocals: int
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("wideshares", self), lambda name: self._build(m, name))
+
+    def _build(self, m: Module, name: str) -> None:
+        f = Function(m, name, SHARED)
+        first, last = f.share(self.x.size // self.size)
+        x, out = f.at(self.x.base, self.x.offset), f.at(self.out.base, self.out.offset)
+
+        def row(i: str, _: list[str]) -> None:
+            at = f.mul(i, self.size * WORD)
+            self._row(f, f.at(x, at), f.at(out, at))
+        f.loop(first, last, 1, [], row)
+        f.finish()
+
+    def _row(self, f: Function, x: str, out: str) -> None:
+        def more(i: str, now: list[str]) -> list[str]:
+            return [f.call("i64", "llvm.smax.i64", ("i64", now[0]), ("i64", _word(f, x, i)))]
+        most = f.loop(0, self.size, 1, [("i64", str(-1 << 15))], more)[0]
+
+        def share(i: str, now: list[str]) -> list[str]:
+            d = f.let(f"sub i64 {_word(f, x, i)}, {most}")
+            d = between(f, self.exponentials, _cut(f, f.add(scaled(f, d, *self.scale), (1 << 15) - 1)))
+            f.store("i16", f.let(f"trunc i64 {d} to i16"), out, f.mul(i, WORD), WORD)
+            return [f.add(now[0], d)]
+        total = f.loop(0, self.size, 1, [("i64", "0")], share)[0]
+        left = f.let(f"sub i64 {f.call('i64', 'llvm.ctlz.i64', ('i64', total), ('i1', 'true'))}, 33")
+        moved = f.let(f"ashr i64 {f.add(f.let(f'shl i64 {total}, {left}'), 1 << 13)}, 14")
+        inverse = between(f, self.reciprocals, _cut(f, f.add(moved, -3 << 15)))
+        right = f.let(f"sub i64 30, {left}")
+        half = f.let(f"shl i64 1, {f.add(right, -1)}")
+
+        def element(i: str, _: list[str]) -> None:
+            y = f.let(f"ashr i64 {f.add(f.mul(_word(f, out, i), inverse), half)}, {right}")
+            y = f.call("i64", "llvm.smin.i64", ("i64", y), ("i64", str((1 << 15) - 1)))
+            y = f.call("i64", "llvm.smax.i64", ("i64", y), ("i64", "0"))
+            f.store("i16", f.let(f"trunc i64 {y} to i16"), out, f.mul(i, WORD), WORD)
+        f.loop(0, self.size, 1, [], element)
+
+
+def _word(f: Function, p: str, i: str) -> str:
+    """A number of 16 bits."""
+    return f.let(f"sext i16 {f.load('i16', p, f.mul(i, WORD), WORD)} to i64")
+
+
+def _cut(f: Function, x: str) -> str:
+    """Saturated to 16 bits."""
+    x = f.call("i64", "llvm.smax.i64", ("i64", x), ("i64", str(-1 << 15)))
+    return f.call("i64", "llvm.smin.i64", ("i64", x), ("i64", str((1 << 15) - 1)))
+
+
+def between(f: Function, points: int, x: str) -> str:
+    """`kernels.tables.between` of one number of 16 bits; the points, of as many, are among the weights."""
+    at = f.at("%weights", f.add(points, f.mul(f.add(f.let(f"ashr i64 {x}, 7"), 256), WORD)))
+    here, there = _word(f, at, "0"), _word(f, at, "1")
+    rise = f.let(f"sub i64 {there}, {here}")
+    slope = f.let(f"sext i16 {f.let(f'trunc i64 {rise} to i16')} to i64")
+    more = f.let(f"ashr i64 {f.add(f.mul(slope, f.let(f'and i64 {x}, 127')), 64)}, 7")
+    return f.let(f"sext i16 {f.let(f'trunc i64 {f.add(here, more)} to i16')} to i64")
+
+
+def scaled(f: Function, x: str, m: int, s: int) -> str:
+    """`fixedpoint.scale32` of an integer of 32 bits in 64."""
+    y = high_mul(f, wrapped(f, f.let(f"shl i64 {x}, {max(s, 0)}")), m)
+    if s >= 0:
+        return y
+    less = f.let(f"ashr i64 {y}, 63")
+    return f.let(f"ashr i64 {f.add(f.add(y, 1 << -s >> 1), less)}, {-s}")
 
 
 def high_mul(f: Function, a: str, b: str | int) -> str:
@@ -105,9 +196,10 @@ def reciprocal(f: Function, x: str, zeros: str) -> str:
 def _takes(b: Bound, _: Machine) -> bool:
     x, out, axis = b.args["x"], b.outs[0], b.args["axis"]
     last = axis % len(x.shape) == len(x.shape) - 1 if x.shape else False
-    bytes_ = x.type == out.type and x.type in BYTES and isinstance(x.quant, Quant) and isinstance(out.quant, Quant)
-    return last and bytes_ and 0 < x.shape[-1] <= WIDEST and x.size > 0 and (
-        out.scale, grid(out)[1]) == (2.0 ** -8, limits(out)[0])
+    typed = x.type in BYTES and out.type.dtype in (x.type.dtype, np.int16)
+    gridded = isinstance(x.quant, Quant) and isinstance(out.quant, Quant)
+    return last and typed and gridded and 0 < x.shape[-1] <= WIDEST and x.size > 0 and (
+        out.scale, grid(out)[1]) == (2.0 ** (-8 * out.type.dtype.itemsize), limits(out)[0])
 
 
 def _make(w: Workshop, group: Group) -> Task:
@@ -115,7 +207,25 @@ def _make(w: Workshop, group: Group) -> Task:
     x = b.args["x"]
     _, exps = exponentials(x, b.args["beta"])
     first, second = (w.pack(np.asarray(t, np.int32)) for t in (exps, shift_right(exps, 12)))
-    return Shares(w.place(b.slots["x"]), w.place(b.outputs[0]), x.shape[-1], first, second, x.type.dtype.kind == "i")
+    return Shares(w.place(b.slots["x"]), w.place(b.outputs[0]), x.shape[-1], first, second, x.type.dtype.kind == "i",
+                  limits(b.outs[0])[0])
 
 
-native(Family(_takes, _make), norm.SOFTMAX, of_bytes=True)
+def _takes_wide(b: Bound, _: Machine) -> bool:
+    """On the grids of TFLite's kernel, whose sums have 31 bits."""
+    x, out, axis = b.args["x"], b.outs[0], b.args["axis"]
+    last = axis % len(x.shape) == len(x.shape) - 1 if x.shape else False
+    typed = x.type.dtype == out.type.dtype == np.int16 and isinstance(x.quant, Quant) and isinstance(out.quant, Quant)
+    return typed and last and 0 < x.shape[-1] <= WIDEST and x.size > 0 and (out.scale, grid(out)[1]) == (2.0 ** -15, 0)
+
+
+def _make_wide(w: Workshop, group: Group) -> Task:
+    b = group.head
+    x = b.args["x"]
+    exponentials, reciprocals = (w.pack(points.astype(np.int16)) for points in curves16())
+    return WideShares(w.place(b.slots["x"]), w.place(b.outputs[0]), x.shape[-1], steps16(x, b.args["beta"]),
+                      exponentials, reciprocals)
+
+
+native(Family(_takes, _make), norm.SOFTMAX, otherwise=True)
+native(Family(_takes_wide, _make_wide), norm.SOFTMAX, otherwise=True)

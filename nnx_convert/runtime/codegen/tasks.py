@@ -168,9 +168,10 @@ class Family:
 SCRATCH: Slot = -1
 FAMILIES: dict[str, Family] = {}
 #: The modules that hold them.
-MODULES = ("dense", "winograd", "depthwise", "elements", "folds", "copies", "layouts", "edges", "matmul", "bytes", "sums",
-           "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells", "intcells", "svdf",
-           "reductions", "curves", "tabled", "shares", "hybrid", "rescaled", "detections", "extremes", "trees", "lookups")
+MODULES = ("dense", "winograd", "depthwise", "elements", "folds", "copies", "layouts", "edges", "matmul", "bytes",
+           "sums", "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells",
+           "intcells", "svdf", "reductions", "curves", "tabled", "shares", "hybrid", "rescaled", "detections",
+           "extremes", "trees", "lookups")
 
 
 def native(family: Family, *ops: OpDef, of_bytes: bool = False, otherwise: bool = False) -> None:

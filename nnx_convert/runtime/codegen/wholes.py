@@ -5,15 +5,16 @@ products where the machine multiplies bytes (activations without a sign by signe
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...types import Array
-from .integers import pairs, quads
-from .ir import Function, vector
-from .tiles import UNROLLED
+from .integers import flipped, pairs, quads
+from .ir import Function, vector, width
+from .tiles import unrolled
+from .turns import pieces
 
 #: The bytes of a step: of an activation, and of one lane's weights.
 STEP = 4
@@ -49,7 +50,7 @@ class Walk:
     def _run(self, f: Function, a: str, b: str, sums: list[str], steps: int) -> tuple[str, list[str]]:
         """The products of one run; the next weights, and the sums."""
         kind, size = vector(f.machine.lanes, "i32"), STEP * f.machine.lanes * self.vectors
-        turns = 2 if len(sums) <= UNROLLED[f.machine.registers] and steps % 2 == 0 else 1
+        turns = 2 if len(sums) <= unrolled(f.machine) and steps % 2 == 0 else 1
 
         def turn(_: str, now: list[str]) -> list[str]:
             x, w, sums = now[0], now[1], now[2:]
@@ -71,6 +72,41 @@ class Walk:
                 n = i * self.vectors + j
                 found[n] = add(f, lanes, found[n], x, w)
         return found
+
+
+def item(quad: bool) -> int:
+    """The bytes of an element of the depth."""
+    return 1 if quad else 2
+
+
+def steps(depth: int, quad: bool) -> int:
+    """The steps of so many elements."""
+    return -(-depth * item(quad) // STEP)
+
+
+def pitch(depth: int, quad: bool, lanes: int) -> int:
+    """The bytes of so many elements in whole vectors."""
+    return -(-depth // lanes) * lanes * item(quad)
+
+
+def read(f: Function, source: str, at: str, count: int, element: str) -> str:
+    """The first of a vector of narrower integers with signs, from so many elements behind an address."""
+    lanes = f.machine.lanes
+    value = f.load_first(count, lanes, element, source, f.mul(at, width(element) // 8))
+    return f.let(f"sext {vector(lanes, element)} {value} to {vector(lanes, 'i32')}")
+
+
+def kept(f: Function, quad: bool, value: str, to: str, at: str) -> None:
+    """A vector of signed bytes, as integers of 32 bits, as walks read them: so many elements behind an address."""
+    lanes, element = f.machine.lanes, f"i{8 * item(quad)}"
+    cut = f.let(f"trunc {vector(lanes, 'i32')} {value} to {vector(lanes, element)}")
+    cut = flipped(f, vector(lanes, element), cut) if quad else cut
+    f.store(vector(lanes, element), cut, to, f.mul(at, item(quad)), item(quad))
+
+
+def each(f: Function, count: int, piece: Callable[[str, int], None]) -> None:
+    """`piece(first, how many)` for vectors of so many elements."""
+    pieces(f, count, f.machine.lanes, piece)
 
 
 def packed(w: Array, run: int, quad: bool, vectors: int, lanes: int) -> Array:

@@ -116,13 +116,21 @@ def softmax8(x: Tensor, out: Tensor, beta: float) -> Callable[[Array], Array]:
     return run
 
 
-def softmax16(x: Tensor, beta: float) -> Callable[[Array], Array]:
-    """TFLite's SOFTMAX of int16: exponential and reciprocal are tables of 513 points."""
+def curves16() -> tuple[Array, Array]:
+    """The 513 points of the exponential and of the reciprocal of TFLite's SOFTMAX of int16."""
     def table(step: float, zero: int, function: Callable[[Array], Array]) -> Array:
         return sampled(_short(step, zero), _short(2 * ONE_STEP, 0), function, np.float64)
-    exps = table(EXP_STEP, 32767, np.exp)
-    inverse = table(ONE_STEP, -32768, lambda v: 1 / (1 + v))
-    m, s = multiplier(float(f32(grid(x)[0] * f32(beta))) / EXP_STEP)
+    return table(EXP_STEP, 32767, np.exp), table(ONE_STEP, -32768, lambda v: 1 / (1 + v))
+
+
+def steps16(x: Tensor, beta: float) -> tuple[int, int]:
+    """The multiplier from steps of x to those of the exponential's grid."""
+    return multiplier(float(f32(grid(x)[0] * f32(beta))) / EXP_STEP)
+
+
+def softmax16(x: Tensor, beta: float) -> Callable[[Array], Array]:
+    """TFLite's SOFTMAX of int16: exponential and reciprocal are tables of 513 points."""
+    (exps, inverse), (m, s) = curves16(), steps16(x, beta)
 
     def run(rows: Array) -> Array:
         d = rows.astype(I64)

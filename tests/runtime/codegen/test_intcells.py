@@ -1,4 +1,4 @@
-"""Recurrent operations in integers natively, against NumPy to the bit: any sizes, batches, grids, coupled or not."""
+"""Recurrent operations and others in integers natively, against NumPy to the bit: any sizes, batches and grids."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -77,7 +77,52 @@ def lstm(rng: Rng) -> Net:
     return net
 
 
-MAKES: dict[str, Make] = {"lstm": lstm}
+def svdf(rng: Rng) -> Net:
+    """Memories of any length, filters added up by rank, with and without a bias."""
+    net, (batch, width, units, memory, rank) = Net(), (int(n) for n in rng.integers(1, [4, 70, 40, 70, 4]))
+    filters = units * rank
+    x = net.input(spread(rng, -128, 127, batch, width), Q8S, (scale(rng, 0.005, 0.05), int(rng.integers(-128, 128))))
+    of_state, of_out = (scale(rng, 0.0005, 0.005), 0), (scale(rng, 0.005, 0.05), int(rng.integers(-128, 128)))
+    wf = net.const(spread(rng, -128, 127, filters, width), Q8S, (scale(rng, 0.002, 0.02), 0))
+    wt = net.const(spread(rng, -32768, 32767, filters, memory), Q16S, (scale(rng, 1e-5, 1e-4), 0))
+    b = net.const(spread(rng, -4000, 4000, units), INT32) if rng.random() < 0.7 else nothing(net)
+    state = net.input(spread(rng, -32768, 32767, batch, filters * memory), Q16S, of_state)
+    after = net.builder.add_operand(Q16S, (batch, filters * memory), *of_state)
+    out = net.builder.add_operand(Q8S, (batch, units), *of_out)
+    net.builder.add_operation(code_of("host.SVDF"), [x, wf, wt, b, state, net.scalar(rank), net.scalar(1)],
+                              [after, out])
+    net.model = net.finish(after, out)
+    return net
+
+
+def softmax(rng: Rng) -> Net:
+    """Rows of 16-bit integers, or of bytes that become such."""
+    net, shape = Net(), (int(rng.integers(1, 9)), int(rng.integers(1, 40)))
+    wide = bool(rng.integers(0, 2))
+    kind, low, high = (OperandCode.TENSOR_INT16, -32768, 32767) if wide else (Q8S, -128, 127)
+    grid = (scale(rng, 1e-5, 1e-3), 0) if wide else (scale(rng, 0.01, 0.2), int(rng.integers(-128, 128)))
+    x = net.input(spread(rng, low, high, *shape), kind, grid)
+    y = net.op("host.SOFTMAX", x, net.scalar(float(np.float32(rng.choice([0.5, 1.0])))), net.scalar(-1), shape=shape,
+               kind=OperandCode.TENSOR_INT16, grid=(2.0 ** -15, 0) if wide else (2.0 ** -16, -32768))
+    net.model = net.finish(y)
+    return net
+
+
+def rescaled(rng: Rng) -> Net:
+    """Integers of 16 or 32 bits on another grid."""
+    kinds = {Q16S: (-32768, 32767), OperandCode.TENSOR_QUANT16_ASYMM: (0, 65535), INT32: (-1 << 31, (1 << 31) - 1)}
+    net, shape = Net(), (int(rng.integers(1, 60)),)
+    kind, to = list(kinds)[rng.integers(0, 3)], [*kinds, Q8S][rng.integers(0, 4)]
+
+    def grid(kind: OperandCode) -> tuple[float, int]:
+        return scale(rng, 1e-4, 1e-2), 0 if kind in (Q16S, INT32) else int(rng.integers(0, 100))
+    y = net.op("host.REQUANTIZE", net.input(spread(rng, *kinds[kind], *shape), kind, grid(kind)),
+               shape=shape, kind=to, grid=grid(to))
+    net.model = net.finish(y)
+    return net
+
+
+MAKES: dict[str, Make] = {"lstm": lstm, "svdf": svdf, "softmax": softmax, "rescaled": rescaled}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
