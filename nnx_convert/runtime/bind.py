@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import RunError
 from ..model import Model, Operation
+from ..ops import control
 from ..schema import Checked, OpDef, OpError
 from ..types import Array, UNKNOWN, Arg, Scalar, Shape, Signature, Tensor, known, rebuilt, sharper
 from .kernel import Call, Compute, Kernel, NeedsValue, Run, Site, kernel_of
@@ -149,6 +150,8 @@ class Binder:
         found, outs = self.checked(number, o)
         if not all(map(known, found.args.values())):
             raise Dynamic(self.place(number))
+        if o.op in (control.IF, control.WHILE) and not all(map(complete, outs)):
+            outs = self.entered(o, found.args, outs)
         affordable_outputs(outs, self.place(number))
         lasting = self.options.once or pure(self.model, o)
         if not all(map(complete, outs)):
@@ -219,6 +222,26 @@ class Binder:
         return Step(o.op.name, bound.origin, run, o.outputs, tuple(bound.slots.values()), tuple(site.buffers),
                     bound.slots[kernel.view] if kernel.view else None, tuple(bound.slots[n] for n in kernel.inplace),
                     site.largest, bound, elsewhere)
+
+    def entered(self, o: Operation, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """The outputs of a branch or a loop with the sizes that its graphs give for such inputs, where all give the
+        same ones and a loop's values keep theirs."""
+        models = [m for i in o.inputs if isinstance(m := self.model.operands[i].value, Model)]
+        branch = o.op == control.IF
+        given: Sequence[Tensor | None] = [t and replace(t, data=None) for t in args["args" if branch else "values"]]
+        sizes = []
+        for model in models if branch else models[1:]:
+            try:
+                program = bind(model, given, self.options)
+            except Dynamic:
+                return outs
+            except RunError:
+                continue                         # as a run that takes this branch does
+            sizes.append([program.tensors[i].dims for i in program.outputs])
+        expected = sizes[:1] if branch else [[t and t.dims for t in given[:len(models[1].outputs)]]]
+        if not sizes or any(s not in expected for s in sizes):
+            return outs
+        return tuple(replace(t, dims=sharper(dims, t.dims)) for t, dims in zip(outs, sizes[0], strict=False))
 
     def bound(self, number: int, o: Operation, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> Bound:
         """The operation with the slots of its arrays."""

@@ -8,11 +8,15 @@ import pytest
 from op_model import t
 
 from nnx_convert import CompiledModel, Model, ModelBuilder, OperandCode, OperationCode, RunError
+from nnx_convert.runtime.bind import Dynamic, Options, bind
 from nnx_convert.runtime.kernels import control
+from nnx_convert.runtime.runner import call
 from nnx_convert.schema import HOST_CODES
+from nnx_convert.types import Tensor
 
 Array = np.ndarray[Any, Any]
 LINE = (OperandCode.TENSOR_FLOAT32, (2,))
+OPEN = (OperandCode.TENSOR_FLOAT32, (0,))
 INDEX = (OperandCode.TENSOR_INT32, (1,))
 TRUTH = (OperandCode.TENSOR_BOOL8, (1,))
 GRAPH = (OperandCode.MODEL,)
@@ -38,6 +42,53 @@ def test_if_runs_one_branch(cond: bool, want: list[float]) -> None:
     b.identify_inputs_and_outputs([c, x], [out])
     found, = CompiledModel(b.finish()).run([np.array([cond]), np.array([1, 2], np.float32)])
     np.testing.assert_array_equal(found, want)
+
+
+def repeated(times: int) -> Model:
+    """A graph of one input of any length: so many times after itself."""
+    b = ModelBuilder()
+    x, how, out = b.add_operand(*OPEN), b.add_operand(*INDEX), b.add_operand(*OPEN)
+    b.set_operand_value(how, [times])
+    b.add_operation(OperationCode.TILE, [x, how], [out])
+    b.identify_inputs_and_outputs([x], [out])
+    return b.finish()
+
+
+def never() -> Model:
+    """A graph of one input of any length that gives false."""
+    b = ModelBuilder()
+    x, yes, no = b.add_operand(*OPEN), b.add_operand(*TRUTH), b.add_operand(*TRUTH)
+    b.set_operand_value(yes, np.array([True]))
+    b.add_operation(OperationCode.LOGICAL_NOT, [yes], [no])
+    b.identify_inputs_and_outputs([x], [no])
+    return b.finish()
+
+
+#: A branch, or a loop, by its graphs, and the sizes of its output that are known before a run of three elements.
+ENTERED = [("IF", (repeated(1), repeated(1)), (3,)), ("IF", (repeated(2), repeated(2)), (6,)),
+           ("IF", (repeated(1), repeated(2)), None), ("WHILE", (never(), repeated(1)), (3,)),
+           ("WHILE", (never(), repeated(2)), None)]
+
+
+@pytest.mark.parametrize("name, graphs, want", ENTERED)
+def test_sizes_are_known_where_graphs_give_the_same(name: str, graphs: tuple[Model, Model],
+                                                    want: tuple[int, ...] | None) -> None:
+    b = ModelBuilder()
+    c, x, first, second, out = (b.add_operand(*o) for o in (TRUTH, OPEN, GRAPH, GRAPH, OPEN))
+    b.set_operand_value_from_model(first, graphs[0])
+    b.set_operand_value_from_model(second, graphs[1])
+    b.add_operation(OperationCode[name], [*([c] if name == "IF" else []), first, second, x], [out])
+    b.identify_inputs_and_outputs([c, x], [out])
+    model = b.finish()
+    given = [Tensor(model.operands[c].type, (1,)), Tensor(model.operands[x].type, (3,))]
+    if want is None:
+        with pytest.raises(Dynamic):
+            bind(model, given, Options(1, call))
+    else:
+        assert bind(model, given, Options(1, call)).tensors[out].shape == want
+    found, = CompiledModel(model).run([np.array([True]), np.array([1, 2, 4], np.float32)])
+    times = (want or (3,))[0] // 3
+    np.testing.assert_array_equal(found, [1, 2, 4] * times)
 
 
 def looking_up(table: list[Any], inputs: int, out: tuple[OperandCode, tuple[int, ...]]) -> Model:
