@@ -206,7 +206,8 @@ def beside(plain: Family, of_bytes: Family) -> Family:
     def of(b: Bound) -> Family:
         return of_bytes if b.outs[0].type in BYTES else plain
     return Family(lambda b, m: of(b).takes(b, m), lambda w, g: of(g.head).make(w, g), lambda b: of(b).border(b),
-                  lambda g, m: of(g.head).scratch(g, m), plain.strided, lambda g, b, m: of(g.head).fuses(g, b, m))
+                  lambda g, m: of(g.head).scratch(g, m), plain.strided, lambda g, b, m: of(g.head).fuses(g, b, m),
+                  lambda g: of(g.head).whole(g))
 
 
 def family_of(op: OpDef) -> Family | None:
