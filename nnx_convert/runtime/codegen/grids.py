@@ -26,6 +26,9 @@ ELEMENTS = {1: ("i8", "trunc"), 2: ("i16", "trunc"), 4: ("float", "sitofp")}
 ABOVE = 128
 #: The largest number below a half: added to a number with its sign, cutting rounds halves away from zero.
 HALF = float(np.nextafter(np.float32(0.5), np.float32(0)))
+#: Kinds of grids: of TFLite, about 0, or over the values that there are and 0; and ONNX's, over these, which rounds
+#: halves to even.
+SYMMETRIC, WIDE, EVEN = "symmetric", "wide", "even"
 #: Vectors that are read at once for the least and the greatest.
 ABREAST = 4
 ONE, NONE, ENDLESS = (number("float", v) for v in (1, 0, np.inf))
@@ -33,10 +36,11 @@ ONE, NONE, ENDLESS = (number("float", v) for v in (1, 0, np.inf))
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid in code: its scale, what floats are multiplied by, and its zero point, an integer of 32 bits."""
+    """A grid in code: its scale, what floats are multiplied (or divided) by, and its zero point, a signed byte as an
+    integer of 32 bits."""
 
     scale: str
-    inverse: str
+    factor: str
     point: str
 
 
@@ -45,14 +49,14 @@ class Gridded:
     """Images [n, h, w, c] of floats, each on a grid of its own.
 
     They become bytes without a sign, or integers of 16 bits or floats less their zero point, by the size of an
-    element of `out`. That lies dense with its border, which is of zeros; `infos` is an INFO for each image. `wide`: a
-    grid covers the values that there are and 0, else it is symmetric about 0.
+    element of `out`. That lies dense with its border, which is of zeros; `infos` is an INFO for each image. `rule`: of
+    which kind the grids are.
     """
 
     x: Place
     out: Place
     infos: Place
-    wide: bool
+    rule: str
 
     def emit(self, m: Module) -> str:
         """Write the function."""
@@ -69,9 +73,7 @@ class Gridded:
 
         def image(i: str, _: list[str]) -> None:
             grid = self._grid(f, f.at(self.x.base, f.add(self.x.offset, f.mul(i, self.x.strides[0]))))
-            info = f.at(self.infos.base, f.add(self.infos.offset, f.mul(i, INFO)))
-            f.store("float", grid.scale, info)
-            f.store("i32", f.let(f"add i32 {grid.point}, {ABOVE}"), info, ITEM)
+            self._told(f, grid, f.at(self.infos.base, f.add(self.infos.offset, f.mul(i, INFO))))
             low, high = (f.let(f"sub i64 {at}, {f.mul(i, self.rows)}") for at in (first, last))
             low = f.call("i64", "llvm.smax.i64", ("i64", low), ("i64", "0"))
             f.loop(low, f.least(high, self.rows), 1, [], lambda y, _: self._row(f, i, y, grid))
@@ -79,20 +81,44 @@ class Gridded:
         f.loop(f.div(first, self.rows), end, 1, [], image)
         f.finish()
 
+    def one(self, f: Function, x: str, to: str, info: str) -> None:
+        """Emit what is done to one image of one row without a border, at these addresses."""
+        grid = self._grid(f, x)
+        self._told(f, grid, info)
+        self._cells(f, x, to, grid)
+
+    @staticmethod
+    def _told(f: Function, grid: Grid, info: str) -> None:
+        f.store("float", grid.scale, info)
+        f.store("i32", f.let(f"add i32 {grid.point}, {ABOVE}"), info, ITEM)
+
     def _grid(self, f: Function, x: str) -> Grid:
         """The grid of the floats of one image."""
         low, high, odd = self._span(f, x)
-        reach = f.let(f"fsub float {high}, {low}") if self.wide else self._reach(f, low, high)
+        reach = self._reach(f, low, high) if self.rule == SYMMETRIC else f.let(f"fsub float {high}, {low}")
         odd = f.let(f"or i1 {odd}, {f.let(f'fcmp oeq float {reach}, {ENDLESS}')}")
-        none = f.let(f"fcmp olt float {reach}, {number('float', float(LEAST))}")
-        scale = f.let(f"fdiv float {reach}, {number('float', SPAN if self.wide else SPAN // 2)}")
-        scale = f.select(none, "float", ONE, scale)
-        inverse = f.let(f"fdiv float {ONE}, {scale}" if self.wide else
-                        f"fdiv float {number('float', SPAN // 2)}, {reach}")
+        least = number("float", 0.0 if self.rule == EVEN else float(LEAST))
+        none = f.let(f"fcmp {'oeq' if self.rule == EVEN else 'olt'} float {reach}, {least}")
+        span = number("float", SPAN // 2 if self.rule == SYMMETRIC else SPAN)
+        scale = f.select(none, "float", ONE, f.let(f"fdiv float {reach}, {span}"))
         off = f.let(f"or i1 {odd}, {none}")
-        inverse = f.select(odd if self.wide else off, "float", NONE, inverse)
-        point = f.select(off, "i32", "0", self._point(f, low, high, scale)) if self.wide else "0"
-        return Grid(f.select(odd, "float", number("float", np.nan), scale), inverse, point)
+        factor, point = f.let(f"fdiv float {ONE}, {scale}"), "0"
+        if self.rule == SYMMETRIC:
+            factor = f.select(none, "float", NONE, f.let(f"fdiv float {span}, {reach}"))
+        elif self.rule == WIDE:
+            point = f.select(off, "i32", "0", self._point(f, low, high, scale))
+        else:
+            factor, point = scale, self._even(f, low, scale, odd)
+        factor = f.select(odd, "float", ONE if self.rule == EVEN else NONE, factor)
+        return Grid(f.select(odd, "float", number("float", np.nan), scale), factor, point)
+
+    @staticmethod
+    def _even(f: Function, low: str, scale: str, odd: str) -> str:
+        """The zero point by the least value."""
+        quotient = f.let(f"fdiv float {f.let(f'fneg float {low}')}, {scale}")
+        quotient = f.clamp("float", f.select(odd, "float", NONE, quotient), 0, SPAN)
+        whole = f.let(f"fptosi float {f.call('float', 'llvm.rint.f32', ('float', quotient))} to i32")
+        return f.let(f"add i32 {whole}, {-ABOVE}")
 
     @staticmethod
     def _reach(f: Function, low: str, high: str) -> str:
@@ -165,14 +191,16 @@ class Gridded:
         """A row's neighbours on the grid."""
         lanes, size = f.machine.lanes, self.out.shape[2] * self.out.shape[3]
         kind, whole = vector(lanes), vector(lanes, "i32")
-        inverse, point = f.splat(kind, grid.inverse), f.splat(whole, grid.point)
+        factor, point = f.splat(kind, grid.factor), f.splat(whole, grid.point)
         real, less = f.let(f"sitofp {whole} {point} to {kind}"), number(whole, -ABOVE) if self.out.item == 1 else point
 
         def piece(at: str, count: int) -> None:
-            scaled = f.let(f"fmul {kind} {f.load_first(count, lanes, 'float', x, f.mul(at, ITEM))}, {inverse}")
-            if self.wide:
+            value = f.load_first(count, lanes, "float", x, f.mul(at, ITEM))
+            scaled = f.let(f"{'fdiv' if self.rule == EVEN else 'fmul'} {kind} {value}, {factor}")
+            if self.rule == WIDE:
                 scaled = f.let(f"fadd {kind} {real}, {scaled}")
-            steps = bounded(f, whole, to_nearest(f, scaled), -ABOVE if self.wide else 1 - ABOVE, ABOVE - 1)
+            steps = f.let(f"add {whole} {to_even(f, scaled)}, {point}") if self.rule == EVEN else to_nearest(f, scaled)
+            steps = bounded(f, whole, steps, 1 - ABOVE if self.rule == SYMMETRIC else -ABOVE, ABOVE - 1)
             steps = f.let(f"sub {whole} {steps}, {less}")
             element, change = ELEMENTS[self.out.item]
             value = f.let(f"{change} {whole} {steps} to {vector(lanes, element)}")
@@ -190,6 +218,13 @@ def to_nearest(f: Function, x: str) -> str:
     bits = f.let(f"or {whole} {sign}, {number(whole, int(np.float32(HALF).view(np.int32)))}")
     moved = f.let(f"fadd {kind} {x}, {f.let(f'bitcast {whole} {bits} to {kind}')}")
     return f.let(f"fptosi {kind} {moved} to {whole}")
+
+
+def to_even(f: Function, x: str) -> str:
+    """A vector of floats, all of 31 bits, as integers: halves to even."""
+    lanes = f.machine.lanes
+    whole = f.call(vector(lanes), f"llvm.rint.v{lanes}f32", (vector(lanes), x))
+    return f.let(f"fptosi {vector(lanes)} {whole} to {vector(lanes, 'i32')}")
 
 
 def _joined(f: Function, fold: str, found: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from .dense import ITEM, as_row, rows_of
 from .depthwise import Depthwise, patch_of
 from .depthwise import packed as by_channels
 from .elements import BOUNDS, Part
-from .grids import INFO, Gridded
+from .grids import INFO, SYMMETRIC, WIDE, Gridded
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .places import Border, Place, room
@@ -197,26 +197,28 @@ def _scratch(b: Bound, item: int) -> int:
     return -(-size // INFO) * INFO + _images(b)[0] * INFO
 
 
-def _gridded(w: Workshop, b: Bound, item: int, wide: bool) -> Gridded:
+def _gridded(w: Workshop, b: Bound, item: int, rule: str) -> Gridded:
     """The task that brings an operation's images to their grids, in its scratch."""
     shape, scratch, x = _images(b), w.place(SCRATCH), w.place(b.slots["x"])
     size, strides, first = room(shape, item, _border(b))
     out = Place(scratch.base, scratch.offset + first, shape, strides, item, _border(b))
     infos = Place(scratch.base, scratch.offset + -(-size // INFO) * INFO, (shape[0], 1, 1, 1), (INFO, 0, 0, 0), INFO)
-    return Gridded(x.reshaped(shape), out, infos, wide)
+    return Gridded(x.reshaped(shape), out, infos, rule)
 
 
 # Products.
-def _blocks(b: Bound, totals: Array, lanes: int) -> Array:
-    """The parameters of channels, those of a vector together, zeros behind."""
+def blocks(totals: Array, scale: Array, bias: Array | float, lanes: int) -> Array:
+    """The parameters of channels, those of a vector together, zeros behind: the sums of their weights, their scales,
+    and what is added."""
     wide = np.zeros((3, -(-totals.size // lanes) * lanes), np.float32)
     wide[0, :totals.size] = totals.astype(np.int32).view(np.float32)
-    wide[1, :totals.size] = of_channels(b.args["w"], totals.size)
-    wide[2, :totals.size] = 0 if b.args["b"] is None else b.args["b"].data
+    wide[1, :totals.size] = scale
+    wide[2, :totals.size] = bias
     return wide.reshape(3, -1, lanes).swapaxes(0, 1)
 
 
-def _tile(channels: int, steps: int, taps: int, rows: int, width: int, machine: Machine) -> Tile:
+def tile_of(channels: int, steps: int, taps: int, rows: int, width: int, machine: Machine) -> Tile:
+    """The tile of a product: see `tiles.best`."""
     found = best(channels, steps, taps, rows, width, machine.lanes, machine.registers)
     most = FIT[machine.registers][found.vectors]
     return found if found.sizes[0][0] <= most else cut(width, most, found.vectors)
@@ -226,7 +228,7 @@ def _make(w: Workshop, group: Group) -> Phases:
     b, lanes = group.head, w.machine.lanes
     filters, item = _filters(b), _item(group.head, w.machine)
     units, kh, kw, depth = filters.shape
-    gridded = _gridded(w, b, item, bool(b.args["asymmetric"]))
+    gridded = _gridded(w, b, item, WIDE if b.args["asymmetric"] else SYMMETRIC)
     x, infos, border = gridded.out, gridded.infos, gridded.out.border
     x = x.shifted(border.top, border.left)
     strides, dilations = ((b.args["sh"], b.args["sw"]), (b.args["dh"], b.args["dw"])) if "scheme" in b.args else (
@@ -240,11 +242,12 @@ def _make(w: Workshop, group: Group) -> Phases:
         infos = replace(infos, shape=(1, 1, infos.shape[0], 1), strides=(0, 0, INFO, 0))
     elif kh == kw == 1 and strides == (1, 1):
         x, out = _one_row(x), _one_row(out)
-    tile = _tile(units, steps * len(runs), kh, out.shape[0] * out.shape[1], out.shape[2], w.machine)
+    bias = 0.0 if b.args["b"] is None else b.args["b"].data
+    tile = tile_of(units, steps * len(runs), kh, out.shape[0] * out.shape[1], out.shape[2], w.machine)
     weights = packed(filters.reshape(units, -1).T, cells * depth, item == 1, tile.vectors, lanes)
     product = Hybrid(x, infos, out, kh, runs, dilations[0] * x.strides[1], strides, w.pack(weights),
-                     w.pack(_blocks(b, filters.sum((1, 2, 3)), lanes)), tile, item == 1,
-                     "scheme" in b.args and b.args["w"].type == QPC, b.args["b"] is not None, b.args["act"])
+                     w.pack(blocks(filters.sum((1, 2, 3)), of_channels(b.args["w"], units), bias, lanes)), tile,
+                     item == 1, "scheme" in b.args and b.args["w"].type == QPC, b.args["b"] is not None, b.args["act"])
     return Phases((gridded, product))
 
 
@@ -257,7 +260,7 @@ def _one_row(p: Place) -> Place:
 def _make_depthwise(w: Workshop, group: Group) -> Phases:
     """Steps from 0 as floats, whose products are exact in any order."""
     b, out = group.head, w.place(group.outputs[0])
-    filters, gridded = _filters(b), _gridded(w, b, ITEM, wide=True)
+    filters, gridded = _filters(b), _gridded(w, b, ITEM, WIDE)
     _, kh, kw, channels = filters.shape
     border, strides = gridded.out.border, (b.args["sh"], b.args["sw"])
     weights = by_channels(filters.reshape(kh * kw, channels), np.zeros(channels), w.machine.lanes)

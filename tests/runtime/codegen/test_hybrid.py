@@ -120,6 +120,46 @@ def test_a_curve_follows(machine: str) -> None:
     assert apart(got, want) <= NEAR
 
 
+def cells(rng: Rng, time: int) -> Net:
+    """An LSTM of ONNX in one direction or two, whose weights have a scale each or for each column."""
+    net, (units, width, count) = Net(), (int(n) for n in rng.integers(1, [40, 60, 3]))
+    kind, zero = (Q8, 120) if rng.random() < 0.5 else (Q8S, 0)
+    columns = 4 * units if rng.random() < 0.5 else 1
+
+    def matrix(depth: int) -> int:
+        drawn = np.clip(rng.normal(zero, 40, (count, depth, 4 * units)), *((0, 255) if kind == Q8 else (-128, 127)))
+        return net.const(drawn, kind, (1.0, 0))
+
+    def missing() -> int:
+        index = net.builder.add_operand(OperandCode.TENSOR_FLOAT32, ())
+        net.builder.set_operand_value(index, None)
+        return index
+
+    def floats(there: bool, *shape: int) -> int:
+        return net.const(rng.standard_normal(shape)) if there else missing()
+    grids = [v for _ in range(2) for v in (net.const(rng.uniform(0.001, 0.01, count * columns)), net.const(
+        np.full(count * columns, zero), kind, (1.0, 0)))]
+    x, states = net.input(rng.standard_normal((time, 1, width))), bool(rng.integers(0, 2))
+    outs = net.ops("DYNAMIC_QUANTIZE_LSTM", x, matrix(width), matrix(units),
+                   floats(bool(rng.integers(0, 2)), count, 8 * units), missing(),
+                   floats(states, count, 1, units), floats(states, count, 1, units), missing(), *grids,
+                   net.scalar(count == 1 and rng.random() < 0.5), net.scalar(False), net.scalar(0.0),
+                   outs=[((time, count, 1, units), OperandCode.TENSOR_FLOAT32),
+                         *[((count, 1, units), OperandCode.TENSOR_FLOAT32)] * 2])
+    net.model = net.finish(*outs)
+    return net
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_cells_whose_states_are_brought_to_bytes(machine: str) -> None:
+    rng = np.random.default_rng(4)
+    for n in range(16 if machine == "host" else 8):
+        net = cells(rng, 1 + n % 6)
+        want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
+        assert native == 1, n
+        assert apart(got, want) <= 1e-5, n
+
+
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, (-3e38, 3e38), (1e-37,), (2e-36, -1e-38)])
 @pytest.mark.parametrize("family", MAKES)
 def test_values_at_the_ends_of_what_there_is(family: str, odd: Any) -> None:
