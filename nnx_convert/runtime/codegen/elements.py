@@ -14,6 +14,7 @@ from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .mathematics import flags, select
 from .places import Border, Place
+from .repeats import joined_rows
 from .tasks import Family, Group, Task, Workshop, kind, native, slots_of
 
 ITEM = 4
@@ -284,6 +285,9 @@ def _fuses(group: Group, b: Bound, machine: Machine) -> bool:
 def _make(w: Workshop, group: Group) -> Task:
     chain, inputs = chained(group.members)
     out = w.place(group.outputs[0])
+    longer = joined_rows(w, out, inputs)
+    if longer is not None:
+        return Elements(tuple(longer[1]), longer[0], chain)
     return Elements(tuple(matched(w.place(s), out.shape) for s in inputs), out, chain)
 
 

@@ -23,6 +23,7 @@ from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .places import Place
 from .requantise import Range, by_shifts, narrowed
+from .repeats import joined_rows
 from .tasks import Family, Group, Task, Workshop, kind, native
 
 #: Bits that both terms are given before they are scaled.
@@ -212,7 +213,15 @@ class Sums:
 
 def _make(w: Workshop, group: Group) -> Task:
     b = group.head
-    return Sums(w.place(b.slots["x"]), w.place(b.slots["y"]), w.place(b.outputs[0]), of(b, w.machine))
+    return summed(w, b, of(b, w.machine))
+
+
+def summed(w: Workshop, b: Bound, pairing: Pairing) -> Sums:
+    """The task of an operation of two arrays of bytes."""
+    slots, out = (b.slots["x"], b.slots["y"]), w.place(b.outputs[0])
+    longer = joined_rows(w, out, slots)
+    out, (x, y) = longer if longer is not None else (out, [w.place(s) for s in slots])
+    return Sums(x, y, out, pairing)
 
 
 native(Family(taken, _make), e.ADD, e.SUB, of_bytes=True)

@@ -17,7 +17,7 @@ from .machine import Machine
 from .mathematics import flags
 from .places import Place
 from .requantise import Range, Steps, alike, narrowed, planned, rounded_away, scaled
-from .sums import Sums, taken as taken_pair
+from .sums import summed, taken as taken_pair
 from .tasks import Family, Group, Task, Workshop, native
 
 #: Floats beyond which a quotient is no integer of 32 bits.
@@ -59,7 +59,7 @@ def _make_product(w: Workshop, group: Group) -> Task:
     range_ = Range.of(out, b.args["act"])
     found = planned(steps, range_, w.machine)
     product = Product(Range.of(x), Range.of(y), range_, found.formula, w.pack(alike(0, found, w.machine.lanes)))
-    return Sums(w.place(b.slots["x"]), w.place(b.slots["y"]), w.place(b.outputs[0]), product)
+    return summed(w, b, product)
 
 
 @dataclass(frozen=True)
