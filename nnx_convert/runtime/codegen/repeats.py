@@ -18,8 +18,10 @@ def joined_rows(w: Workshop, out: Place, slots: Sequence[Slot]) -> tuple[Place, 
     """Where a result is, and arrays element by element beside it, in the shape of longer rows: constants of one row
     are repeated in the weights. None where rows are long, or something else is beside them."""
     width, rows = out.shape[-1], math.prod(out.shape[:-1])
+    if not 1 < width < SHORT or not _dense(out):
+        return None
     wide = longer(rows, width, w.machine.lanes)
-    if not 1 < width < SHORT or wide == width or not _dense(out):
+    if wide == width:
         return None
     ways = [_beside(w, slot, out) for slot in slots]
     if None in ways or "row" not in ways:
