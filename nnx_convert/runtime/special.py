@@ -43,10 +43,10 @@ def erf(x: Array) -> Array:
 def _series() -> Array:
     """The coefficients of p, from its values at Chebyshev's points."""
     at = np.cos(np.pi * (np.arange(4 * TERMS) + 0.5) / (4 * TERMS))
-    return np.asarray(chebyshev.chebfit(at, [_smooth(2 / t - 2, t) for t in (at + 1) / 2], TERMS - 1))
+    return np.asarray(chebyshev.chebfit(at, [smooth(2 / t - 2, t) for t in (at + 1) / 2], TERMS - 1))
 
 
-def _smooth(z: float, t: float) -> float:
+def smooth(z: float, t: float) -> float:
     """log(erfc(z) / t) + z ** 2."""
     if z < FAR:
         return math.log(math.erfc(z) / t) + z * z

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...ops import elementwise as e, ex, host, host_math
+from ...ops import elementwise as e, ex, functions, host, host_math
 from ...types import F32, Shape, Tensor
 from ..bind import Bound, Slot
 from . import mathematics
@@ -79,6 +79,10 @@ def _elu(f: Function, t: str, x: str, alpha: str) -> str:
     return select(f, t, f.let(f"fcmp olt {t} {x}, {number(t, 0)}"), f.let(f"fmul {t} {less}, {alpha}"), x)
 
 
+def _gelu(f: Function, t: str, x: str, approximate: str) -> str:
+    return mathematics.gelu(f, t, x) if approximate == number(t, 0) else mathematics.gelu_by_tanh(f, t, x)
+
+
 #: Each operation's code, and its tensor arguments in the order that the code takes them.
 CODE: Mapping[str, tuple[Emit, tuple[str, ...]]] = {
     "ADD": (_simple("fadd"), ("x", "y")), "SUB": (_simple("fsub"), ("x", "y")),
@@ -91,12 +95,15 @@ CODE: Mapping[str, tuple[Emit, tuple[str, ...]]] = {
     "TANH": (mathematics.tanh, ("x",)), "HARD_SWISH": (_hard_swish, ("x",)), "CEIL": (_intrinsic("ceil"), ("x",)),
     "ROUND": (_intrinsic("rint"), ("x",)), "SIGN": (_sign, ("x",)), "SQUARE": (_simple("fmul"), ("x", "x")),
     "RELU_0_TO_1": (_clamp(0.0, 1.0), ("x",)), "LEAKY_RELU": (_prelu, ("x",)), "ELU": (_elu, ("x",)),
+    "ERF": (mathematics.erf, ("x",)), "GELU": (_gelu, ("x",)), "LOG": (mathematics.log, ("x",)),
     **dict.fromkeys(("SQUARED_DIFFERENCE", "SQUARED_DIFFERENCE_EX"), (_squared, ("x", "y")))}
-#: The operations whose code takes a number as well, and what it is called.
-NUMBERS = {"LEAKY_RELU": "alpha", "ELU": "alpha"}
+#: The operations whose code takes a number as well, and what it is called; those of them that are long.
+NUMBERS = {"LEAKY_RELU": "alpha", "ELU": "alpha", "GELU": "approximate"}
+LONG = ("ELU", "GELU")
 OPS = (e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.PRELU, e.RELU, e.RELU1, e.RELU6, e.ABS, e.NEG, e.SQRT,
        e.RSQRT, e.FLOOR, e.EXP, e.LOGISTIC, e.TANH, e.HARD_SWISH, e.ELU, host.CEIL, host.ROUND, host.SQUARE,
-       host.RELU_0_TO_1, host.LEAKY_RELU, host.SQUARED_DIFFERENCE, host_math.SIGN, ex.SQUARED_DIFFERENCE_EX)
+       host.RELU_0_TO_1, host.LEAKY_RELU, host.SQUARED_DIFFERENCE, host_math.SIGN, ex.SQUARED_DIFFERENCE_EX, e.LOG,
+       host_math.GELU, functions.ERF)
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ class Part:
     @property
     def long(self) -> bool:
         """Whether it is dozens of instructions."""
-        return CODE[self.op][0].__module__ == mathematics.__name__ or self.op == "ELU"
+        return CODE[self.op][0].__module__ == mathematics.__name__ or self.op in LONG
 
     def emit(self, f: Function, type: str, inputs: Sequence[str], made: Sequence[str]) -> str:
         """Write it on values of a type."""

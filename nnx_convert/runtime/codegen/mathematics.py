@@ -1,11 +1,13 @@
 """Functions of vectors of floats by polynomials; NaN gives NaN. Error bounds are in units in the last place (ulp)."""
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
 
-from .ir import Function, number, parts, vector
+from ..special import smooth
+from .ir import Function, mangled, number, parts, vector
 
 #: exp: beyond these the result is 0 or infinite (below, FLOAT32 would be denormal: 0 is within 1.2e-38 of it).
 LEAST, MOST = -87.33654, 88.72283
@@ -14,6 +16,10 @@ LOG2E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.693145751953125, 1.428606820309
 ROUNDER = 1.5 * 2 ** 23
 #: tanh(x) = x * P(x * x) / Q(x * x) within these bounds, beyond which it is 1 in FLOAT32.
 TANH_MOST = 7.90531110763549805
+#: Below it erf is a product with its argument, beyond it 1 less a rest.
+NEAR = 0.5
+#: The bits of the square root of 0.5, and the smallest FLOAT32 with all its digits.
+HALF_ROOT, SMALLEST = 0x3F3504F3, 2.0 ** -126
 TANH_P = (-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
           1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03)
 TANH_Q = (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)
@@ -93,3 +99,86 @@ def tanh(f: Function, type: str, x: str) -> str:
     square = f.let(f"fmul {type} {bounded}, {bounded}")
     above = f.let(f"fmul {type} {horner(f, type, square, TANH_P)}, {bounded}")
     return f.let(f"fdiv {type} {above}, {horner(f, type, square, TANH_Q)}")
+
+
+@cache
+def erfc_terms(degree: int = 10) -> tuple[float, ...]:
+    """The coefficients, from the highest power down, of p(t) for erfc(z) = t * exp(p(t) - z * z), t = 2 / (2 + z)."""
+    at = (np.cos(np.linspace(0, np.pi, 200)) + 1.0001) / 2.0002
+    return tuple(float(v) for v in np.polyfit(at, [smooth(2 / t - 2, t) for t in at], degree))
+
+
+@cache
+def erf_terms(degree: int = 5) -> tuple[float, ...]:
+    """The coefficients, from the highest power down, of erf(x) / x by squares of x up to `NEAR` ** 2."""
+    at = (np.cos(np.linspace(0, np.pi, 200)) + 1.0001) / 2.0002 * NEAR
+    return tuple(float(v) for v in np.polyfit(at * at, [math.erf(x) / x for x in at], degree))
+
+
+def erfc(f: Function, type: str, z: str) -> str:
+    """1 - erf(z) of z from 0 up; relative to it within 2e-6 where z is below 4, 1e-5 beyond."""
+    t = f.let(f"fdiv {type} {number(type, 2)}, {f.let(f'fadd {type} {z}, {number(type, 2)}')}")
+    power = f.fma(type, f.let(f"fneg {type} {z}"), z, horner(f, type, t, erfc_terms()))
+    return f.let(f"fmul {type} {t}, {exp(f, type, power)}")
+
+
+def erf(f: Function, type: str, x: str) -> str:
+    """The error function, within 4 ulp."""
+    size = f.call(type, f"llvm.fabs.{mangled(type)}", (type, x))
+    far = f.let(f"fsub {type} {number(type, 1)}, {erfc(f, type, size)}")
+    far = f.call(type, f"llvm.copysign.{mangled(type)}", (type, far), (type, x))
+    square = f.let(f"fmul {type} {x}, {x}")
+    near = f.let(f"fmul {type} {x}, {horner(f, type, square, erf_terms())}")
+    return select(f, type, f.let(f"fcmp olt {type} {size}, {number(type, NEAR)}"), near, far)
+
+
+def gelu(f: Function, type: str, x: str) -> str:
+    """x / 2 * erfc(-x / sqrt 2), relative to it within 1e-5; of an infinity below 0, what is no number."""
+    z = f.let(f"fmul {type} {x}, {number(type, math.sqrt(0.5))}")
+    share = erfc(f, type, f.call(type, f"llvm.fabs.{mangled(type)}", (type, z)))
+    above = f.let(f"fsub {type} {number(type, 2)}, {share}")
+    share = select(f, type, f.let(f"fcmp ogt {type} {x}, {number(type, 0)}"), above, share)
+    return f.let(f"fmul {type} {f.let(f'fmul {type} {x}, {number(type, 0.5)}')}, {share}")
+
+
+def gelu_by_tanh(f: Function, type: str, x: str) -> str:
+    """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3))), off by 4e-7 of x at most."""
+    square = f.let(f"fmul {type} {x}, {x}")
+    cubic = f.let(f"fmul {type} {square}, {number(type, 0.044715)}")
+    inner = f.fma(type, cubic, x, x)
+    curve = tanh(f, type, f.let(f"fmul {type} {inner}, {number(type, math.sqrt(2 / math.pi))}"))
+    half = f.let(f"fmul {type} {x}, {number(type, 0.5)}")
+    return f.let(f"fmul {type} {half}, {f.let(f'fadd {type} {curve}, {number(type, 1)}')}")
+
+
+@cache
+def log_terms(degree: int = 8) -> tuple[float, ...]:
+    """The coefficients, from the highest power down, of (log(1 + x) - x + x ** 2 / 2) / x ** 3 about 0, for numbers
+    from sqrt 0.5 to sqrt 2."""
+    low, high = math.sqrt(0.5) - 1, math.sqrt(2) - 1
+    at = (np.cos(np.linspace(0, np.pi, 400)) * (high - low) * 1.002 + high + low) / 2
+    at = at[np.abs(at) > 1e-2]
+    return tuple(float(v) for v in np.polyfit(at, (np.log1p(at) - at + at * at / 2) / at ** 3, degree,
+                                              w=np.abs(at) ** 3 / np.abs(np.log1p(at))))
+
+
+def log(f: Function, type: str, x: str) -> str:
+    """The natural logarithm, within 3 ulp; of 0 it is infinite, of what is below, no number."""
+    whole = integers(type)
+    least = f.let(f"fcmp olt {type} {x}, {number(type, SMALLEST)}")
+    scaled = select(f, type, least, f.let(f"fmul {type} {x}, {number(type, 2.0 ** 23)}"), x)
+    bits = f.let(f"bitcast {type} {scaled} to {whole}")
+    over = f.let(f"sub {whole} {bits}, {number(whole, HALF_ROOT)}")
+    power = f.let(f"ashr {whole} {over}, {number(whole, 23)}")
+    mantissa = f.let(f"sub {whole} {bits}, {f.let(f'shl {whole} {power}, {number(whole, 23)}')}")
+    rest = f.let(f"fsub {type} {f.let(f'bitcast {whole} {mantissa} to {type}')}, {number(type, 1)}")
+    count = f.let(f"sitofp {whole} {power} to {type}")
+    count = select(f, type, least, f.let(f"fsub {type} {count}, {number(type, 23)}"), count)
+    square = f.let(f"fmul {type} {rest}, {rest}")
+    series = f.let(f"fmul {type} {f.let(f'fmul {type} {square}, {rest}')}, {horner(f, type, rest, log_terms())}")
+    series = f.fma(type, count, number(type, LN2_LOW), series)
+    series = f.fma(type, square, number(type, -0.5), series)
+    found = f.fma(type, count, number(type, LN2_HIGH), f.let(f"fadd {type} {rest}, {series}"))
+    found = select(f, type, f.let(f"fcmp oeq {type} {x}, {number(type, np.inf)}"), x, found)
+    found = select(f, type, f.let(f"fcmp oeq {type} {x}, {number(type, 0)}"), number(type, -np.inf), found)
+    return select(f, type, f.let(f"fcmp ult {type} {x}, {number(type, 0)}"), number(type, np.nan), found)

@@ -1,0 +1,85 @@
+"""Native functions of floats against the same in higher precision, in units in the last place."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from natively import MACHINES, Net, both
+
+Array = np.ndarray[Any, Any]
+SMALLEST = 2.0 ** -126
+
+
+def exactly(function: Callable[[float], float]) -> Callable[[Array], Array]:
+    return lambda x: np.array([function(float(v)) for v in x])
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operation, what it should give, where it is tried, how many units it may be off there, and special values."""
+
+    name: str
+    want: Callable[[Array], Array]
+    low: float
+    high: float
+    units: float
+    special: dict[float, float]
+
+
+def logistic(x: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def gelu(v: float) -> float:
+    return v / 2 * math.erfc(-v / math.sqrt(2))
+
+
+INF, NAN = math.inf, math.nan
+CASES = [
+    Case("EXP", np.exp, -87.3, 88.7, 2, {INF: INF, -INF: 0, NAN: NAN, 89: INF, -104: 0, 0: 1}),
+    Case("LOGISTIC", logistic, -87, 88, 4, {INF: 1, -INF: 0, NAN: NAN, 0: 0.5}),
+    Case("TANH", np.tanh, -10, 10, 7, {INF: 1, -INF: -1, NAN: NAN, 0: 0}),
+    Case("host.ERF", exactly(math.erf), -5, 5, 4, {INF: 1, -INF: -1, NAN: NAN, 0: 0}),
+    Case("LOG", np.log, SMALLEST, 3e38, 3, {INF: INF, -1: NAN, NAN: NAN, 0: -INF, 1: 0, 1e-40: math.log(1e-40)}),
+    Case("host.GELU", exactly(gelu), -6, 6, 100, {INF: INF, NAN: NAN, 0: 0, 50: 50, -50: 0}),
+]
+
+
+def values(case: Case) -> Array:
+    """Evenly and by powers of two from the low bound to the high one, of both signs where there are both."""
+    rng = np.random.default_rng(0)
+    powers = np.exp2(rng.uniform(-60, math.log2(case.high), 20000))
+    signs = rng.choice([-1, 1], powers.size) if case.low < 0 else 1
+    found = np.concatenate([rng.uniform(case.low, case.high, 20000), signs * powers]).astype(np.float32)
+    return found[(found >= np.float32(case.low)) & (found <= np.float32(case.high))]
+
+
+def computed(case: Case, x: Array, machine: str) -> Array:
+    net = Net()
+    more = [net.scalar(False)] if case.name == "host.GELU" else []
+    y = net.op(case.name, net.input(x), *more, shape=x.shape)
+    _, (got,), native = both(net.finish(y), net.given, MACHINES[machine], 1)
+    assert native == 1
+    return got
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_functions_are_off_by_a_few_units(case: Case, machine: str) -> None:
+    x = values(case)
+    want = case.want(x.astype(np.float64))
+    unit = np.spacing(np.maximum(np.abs(want), SMALLEST).astype(np.float32)).astype(np.float64)
+    off = np.abs(computed(case, x, machine).astype(np.float64) - want) / unit
+    assert off.max() <= case.units, float(x[off.argmax()])
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_special_values(case: Case, machine: str) -> None:
+    x = np.array([*case.special] * 7, np.float32)
+    want = np.array([*case.special.values()] * 7, np.float32)
+    np.testing.assert_allclose(computed(case, x, machine), want, rtol=1e-6, atol=2e-38)
