@@ -11,9 +11,11 @@ from ..bind import Bound
 from ..fixedmath import NEWTON_A, NEWTON_B
 from ..fixedpoint import grid, limits, shift_right
 from ..kernels.norm import curves16, exponentials, steps16
-from .ir import SHARED, Function, Module
+from ..kernels.tables import INTEGERS, reals
+from .ir import SHARED, Function, Module, number
 from .machine import Machine
 from .places import Place
+from .requantise import rounded_away
 from .tasks import Family, Group, Task, Workshop, native
 
 #: The greatest raw value of 32 bits, and 1 with two integer bits.
@@ -211,6 +213,76 @@ def _make(w: Workshop, group: Group) -> Task:
                   limits(b.outs[0])[0])
 
 
+# Short rows of bytes on grids that LiteRT has no integer kernel for.
+@dataclass(frozen=True)
+class RealShares:
+    """The softmax of rows of fewer than eight bytes, in floats: of each byte below each greatest one, the exponential
+    is in a table [256, 256] among the weights."""
+
+    x: Place
+    out: Place
+    size: int
+    exponentials: int
+    signed: bool
+    inverse: float
+    zero: int
+    limits: tuple[int, int]
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("realshares", self), lambda name: self._build(m, name))
+
+    def _build(self, m: Module, name: str) -> None:
+        f = Function(m, name, SHARED)
+        first, last = f.share(self.x.size // self.size)
+        x, out = f.at(self.x.base, self.x.offset), f.at(self.out.base, self.out.offset)
+
+        def row(i: str, _: list[str]) -> None:
+            self._row(f, f.at(x, f.mul(i, self.size)), f.at(out, f.mul(i, self.size * self.out.item)))
+        f.loop(first, last, 1, [], row)
+        f.finish()
+
+    def _row(self, f: Function, x: str, out: str) -> None:
+        bits, item = 8 * self.out.item, self.out.item
+        bytes_ = [f.let(f"zext i8 {f.load('i8', x, n, 1)} to i64") for n in range(self.size)]
+        order = [f.let(f"xor i64 {v}, 128") if self.signed else v for v in bytes_]
+        most = order[0]
+        for v in order[1:]:
+            most = f.call("i64", "llvm.smax.i64", ("i64", most), ("i64", v))
+        table = f.at("%weights", f.add(self.exponentials, f.mul(most, 256 * 4)))
+        values = [f.load("float", table, f.mul(v, 4)) for v in order]
+        total = values[0]
+        for v in values[1:]:
+            total = f.let(f"fadd float {total}, {v}")
+        for n, v in enumerate(values):
+            share = f.let(f"fmul float {f.let(f'fdiv float {v}, {total}')}, {number('float', self.inverse)}")
+            y = f.let(f"add i32 {rounded_away(f, 'float', 'i32', share)}, {self.zero}")
+            for bound, limit in zip(("smax", "smin"), self.limits, strict=True):
+                y = f.call("i32", f"llvm.{bound}.i32", ("i32", y), ("i32", str(limit)))
+            f.store(f"i{bits}", f.let(f"trunc i32 {y} to i{bits}"), out, n * item, item)
+
+
+def _takes_real(b: Bound, _: Machine) -> bool:
+    x, out, axis = b.args["x"], b.outs[0], b.args["axis"]
+    last = axis % len(x.shape) == len(x.shape) - 1 if x.shape else False
+    gridded = isinstance(x.quant, Quant) and isinstance(out.quant, Quant)
+    return last and x.type in BYTES and gridded and out.type in INTEGERS and 0 < x.shape[-1] < 8 and x.size > 0 and (
+        out.scale > 2.0 ** -20)
+
+
+def _make_real(w: Workshop, group: Group) -> Task:
+    b = group.head
+    x, out = b.args["x"], b.outs[0]
+    low, _ = limits(x)
+    real = reals(x, np.arange(low, low + 256))
+    with np.errstate(all="ignore"):
+        below = (real[None] - real[:, None]) * (np.float32(b.args["beta"]) if b.args["beta"] != 1 else np.float32(1))
+        table = np.exp(below)
+    scale, zero = grid(out)
+    return RealShares(w.place(b.slots["x"]), w.place(b.outputs[0]), x.shape[-1], w.pack(table), low < 0,
+                      float(np.float32(1) / scale), zero, limits(out))
+
+
 def _takes_wide(b: Bound, _: Machine) -> bool:
     """On the grids of TFLite's kernel, whose sums have 31 bits."""
     x, out, axis = b.args["x"], b.outs[0], b.args["axis"]
@@ -229,3 +301,4 @@ def _make_wide(w: Workshop, group: Group) -> Task:
 
 native(Family(_takes, _make), norm.SOFTMAX, otherwise=True)
 native(Family(_takes_wide, _make_wide), norm.SOFTMAX, otherwise=True)
+native(Family(_takes_real, _make_real), norm.SOFTMAX, otherwise=True)

@@ -108,6 +108,18 @@ def softmax(rng: Rng) -> Net:
     return net
 
 
+def shares(rng: Rng) -> Net:
+    """Short rows of bytes on a grid that LiteRT has no integer kernel for."""
+    net, shape = Net(), (int(rng.integers(1, 30)), int(rng.integers(1, 8)))
+    kind, low = ((Q8S, -128), (OperandCode.TENSOR_QUANT8_ASYMM, 0))[int(rng.integers(0, 2))]
+    to, grid = ((OperandCode.TENSOR_INT16, (1 / 65535, -32768)), (kind, (1 / 200, low + 3)))[int(rng.integers(0, 2))]
+    x = net.input(spread(rng, low, low + 255, *shape), kind, (scale(rng, 0.01, 0.2), low + int(rng.integers(0, 256))))
+    y = net.op("host.SOFTMAX", x, net.scalar(float(np.float32(rng.choice([0.5, 1.0])))), net.scalar(-1), shape=shape,
+               kind=to, grid=(float(np.float32(grid[0])), grid[1]))
+    net.model = net.finish(y)
+    return net
+
+
 def rescaled(rng: Rng) -> Net:
     """Integers of 16 or 32 bits on another grid."""
     kinds = {Q16S: (-32768, 32767), OperandCode.TENSOR_QUANT16_ASYMM: (0, 65535), INT32: (-1 << 31, (1 << 31) - 1)}
@@ -122,7 +134,8 @@ def rescaled(rng: Rng) -> Net:
     return net
 
 
-MAKES: dict[str, Make] = {"lstm": lstm, "svdf": svdf, "softmax": softmax, "rescaled": rescaled}
+MAKES: dict[str, Make] = {"lstm": lstm, "svdf": svdf, "softmax": softmax, "shares": shares,
+                          "rescaled": rescaled}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
