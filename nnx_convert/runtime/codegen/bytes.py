@@ -7,6 +7,7 @@ Memory holds the model's own bytes. Weights that are no signed bytes less their 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from ...types import BYTES, I32, QPC, QS, Array, ChannelQuant
 from ..bind import Bound
 from ..fixedpoint import grid, limits
 from ..products import real_multipliers
-from .amx import LANES, Depth, Tiled, config, height_of, packed as packed_tiles
+from .amx import LANES, Depth, Tiled, config, height_of, packed as packed_tiles, repeated
 from .dense import as_image, as_row, pads, rows_of, runs_of
 from .epilogue import Epilogue, blocks_of, dealt, order_of
 from .integers import flipped, lift, pairs, quads, widened
@@ -26,11 +27,14 @@ from .places import Border, Place
 from .requantise import Range, Scaling, Steps, block, planned
 from .sums import Addition, addition_of, joins
 from .tasks import Family, Group, Task, Workshop, kind, native
-from .tiles import FIT, UNROLLED, Spot, Tile, best, cut
+from .tiles import FIT, Spot, Tile, best, cut, unrolled
 
 #: Pixels that fit beside so many vectors of channels where each pixel is summed, too, in 32 registers; and where
 #: products need one before they are added, in 16.
 SHIFTED, PAIRED = {1: 14, 2: 9, 3: 6, 4: 5}, {1: 10, 2: 6, 3: 3}
+#: The same on aarch64, where no product reads an operand from memory, by the bytes multiplied at once.
+SHIFTED_BY_LOADS = {1: 11, 2: 7, 3: 5, 4: 4}
+BY_LOADS = {4: {1: 21, 2: 11, 3: 7, 4: 5}, 2: {1: 11, 2: 5, 3: 3, 4: 2}}
 #: The places of what is added to results: none, or one.
 Extras = tuple[Place, ...]
 
@@ -86,7 +90,7 @@ class Micro:
         """The products of one run of neighbours; the panel's next place, and the sums."""
         lanes = f.machine.lanes
         kind, size, steps = vector(lanes, "i32"), lanes * 4 * self.vectors, -(-length // self.together)
-        turns = 2 if len(sums) <= UNROLLED[f.machine.registers] and steps % 2 == 0 else 1
+        turns = 2 if len(sums) <= unrolled(f.machine) and steps % 2 == 0 else 1
 
         def body(_: str, carried: list[str]) -> list[str]:
             a, b, now = carried[0], carried[1], carried[2:]
@@ -159,10 +163,11 @@ class Bytes:
         return Micro(tuple(i * step for i in range(pixels)), vectors, self.taps, self.row if self.taps > 1 else 0,
                      self.runs, self.together, self.signed, block(self.formula) * lanes, self.shift)
 
-    def epilogue(self, vectors: int, tail: int) -> Epilogue:
+    def epilogue(self, vectors: int, tail: int, lanes: int) -> Epilogue:
         """What becomes of its sums."""
         extra = self.extras[0].strides[2] if self.extras else 0
-        return Epilogue(vectors, tail, self.formula, self.range, self.out.strides[2], self.added, extra)
+        return Epilogue(vectors, tail, self.formula, self.range, 4 * lanes * vectors, self.out.strides[2], self.added,
+                        extra)
 
     def emit(self, m: Module) -> str:
         """Write the function."""
@@ -187,7 +192,7 @@ class Bytes:
         def call(pixels: int, vectors: int, tail: int) -> None:
             micro = self.micro(pixels, vectors, lanes).emit(f.module)
             f.do(f"call void @{micro}(ptr {a}, ptr {b}, ptr {blocks}, ptr {room})")
-            f.do(f"call void @{self.epilogue(vectors, tail).emit(f.module)}(ptr {room}, ptr {c}, ptr {blocks}, "
+            f.do(f"call void @{self.epilogue(vectors, tail, lanes).emit(f.module)}(ptr {room}, ptr {c}, ptr {blocks}, "
                  f"i64 {pixels}, ptr {e}, i64 0)")
         self.tile.fitted(f, self.out.shape[3], spot, call)
 
@@ -306,11 +311,11 @@ def _tiled(w: Workshop, layer: Layer) -> Tiled | None:
     rows = 1 if flat else math.prod(out.shape[:2])
     height = height_of(math.prod(out.shape[:3]) if flat else out.shape[2], rows)
     depth, shift = Depth.of(taps, layer.row, layer.runs), layer.lower
-    if not w.machine.amx or not height or shift and (shift > 127 or depth.steps * depth.size != layer.runs[0][1]):
+    if not w.machine.amx or not height or shift and not (shift <= 127 and depth.whole(layer.runs[0][1])):
         return None
     vectors = min(4, -(-channels // LANES))
     where = order_of(channels, vectors, LANES, True)
-    ones = w.pack(np.full(depth.size * LANES, shift, np.int8).view(np.uint8)) if shift else None
+    ones = w.pack(*repeated(shift, depth, layer.runs[0][1])) if shift else None
     weights = packed_tiles(dealt(layer.centred - shift, where), depth, vectors)
     return Tiled(x, out, depth, layer.strides, height, flat, vectors, w.pack(config(height, depth.size)),
                  w.pack(weights), w.pack(blocks_of(layer.start, layer.scaling, where, LANES)), ones, layer.signed,
@@ -331,13 +336,20 @@ def _vectors(w: Workshop, layer: Layer) -> Bytes:
         start = start - lift(machine, layer.signed) * layer.centred.sum((0, 1), dtype=np.int64)
     n, rows, width, _ = out.shape
     tile = best(channels, -(-deep // together), taps, n * rows, width, lanes, machine.registers)
-    fit = (SHIFTED if shift else PAIRED if machine.registers == 16 else FIT[32])[tile.vectors]
+    fit = fitting(machine, together, bool(shift))[tile.vectors]
     tile = tile if tile.sizes[0][0] <= fit else cut(width, fit, tile.vectors)
     where = order_of(channels, tile.vectors, lanes, machine.x86)
     weights = packed(dealt(layer.centred - shift, where), layer.runs, together, tile.vectors, lanes)
     return Bytes(x, out, taps, layer.runs, layer.row, layer.strides, w.pack(weights),
                  w.pack(blocks_of(start, layer.scaling, where, lanes)), tile, together, layer.signed,
                  layer.scaling.formula, layer.range, layer.added, extras, shift)
+
+
+def fitting(machine: Machine, together: int, shifted: bool) -> Mapping[int, int]:
+    """The pixels that fit beside so many vectors of channels, as so many bytes are multiplied at once."""
+    if not machine.x86:
+        return SHIFTED_BY_LOADS if shifted else BY_LOADS[together]
+    return SHIFTED if shifted else PAIRED if machine.registers == 16 else FIT[32]
 
 
 def x_signed(b: Bound) -> bool:

@@ -46,11 +46,8 @@ def pairs(f: Function, lanes: int, total: str, x: str, w: str) -> str:
     wide = vector(2 * lanes, "i32")
     a, b = (f.let(f"sext {half} {v} to {wide}") for v in (x, w))
     product = f.let(f"mul {wide} {a}, {b}")
-    for first in (0, 1):
-        which = ", ".join(f"i32 {2 * i + first}" for i in range(lanes))
-        part = f.let(f"shufflevector {wide} {product}, {wide} poison, <{lanes} x i32> <{which}>")
-        total = f.let(f"add {kind} {total}, {part}")
-    return total
+    even, odd = (shuffled(f, wide, product, product, list(range(first, 2 * lanes, 2))) for first in (0, 1))
+    return f.let(f"add {kind} {total}, {f.let(f'add {kind} {even}, {odd}')}")
 
 
 def lift(machine: Machine, signed: bool) -> int:

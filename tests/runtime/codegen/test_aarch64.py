@@ -26,7 +26,7 @@ ZOO = ("mobilenet_v2_1.0_224_int8_perchannel", "vww_96_int8", "hand_recrop_fp32"
 def faults(found: list[Case], machine: Machine, folder: Path, *, at_end: bool) -> list[str]:
     """What is wrong with the outputs of cases."""
     programs = [Placed(case, machine, 1 + n % 2) for n, case in enumerate(found)]
-    assert all(p.tasks for p in programs)
+    assert any(p.tasks for p in programs)
     with Emulated(programs, machine, folder).started(at_end=at_end) as outputs:
         said = [(case.name, wrong(got, case.wanted())) for case, got in zip(found, outputs, strict=True)]
     return [f"{name}: {why}" for name, why in said if why]
