@@ -19,6 +19,10 @@ from .places import Place
 from .tasks import Family, Group, Task, Workshop, native
 
 
+#: Registers for sums below which a filter is not kept in registers, and its columns up to which that is not slower.
+ROOM, WIDE = 6, 7
+
+
 @dataclass(frozen=True)
 class Patch:
     """A micro-kernel `(I, W, O, vectors)`: `rows` by `columns` outputs for each vector of channels.
@@ -73,15 +77,20 @@ class Patch:
         f.loop(0, "%vectors", 1, carried, body)
 
     def _vector(self, f: Function, x: str, w: str, out: str, extras: list[str]) -> None:
-        """The outputs of one vector of channels. Each cell of the image is loaded once."""
+        """The outputs of one vector of channels. Each cell of the image is loaded once, a filter's row for each row."""
         lanes, (kh, kw) = f.machine.lanes, self.size
         kind, count = vector(lanes), self.tail or lanes
-        weights = [f.load(kind, w, n * lanes * ITEM) for n in range(kh * kw)]
         bias = f.load(kind, w, kh * kw * lanes * ITEM)
         sums: dict[tuple[int, int], str] = {}
+        weights: dict[int, str] = {}
+        row = -1
         for (y, column), uses in sorted(self._cells().items()):
+            if y != row:
+                weights, row = {}, y
             value = f.load_first(count, lanes, "float", x, y * self.x[0] + column * self.x[1])
             for at, tap in uses:
+                if tap not in weights:
+                    weights[tap] = f.load(kind, w, tap * lanes * ITEM)
                 sums[at] = f.fma(kind, value, weights[tap], sums.get(at, bias))
         later = self._later(f)
         for (i, j), value in sums.items():
@@ -205,9 +214,14 @@ def _takes(b: Bound, machine: Machine) -> bool:
 
 
 def patch_of(size: tuple[int, int], strides: tuple[int, int], h: int, w: int, registers: int) -> tuple[int, int]:
-    """Rows and columns of outputs together: sums and a filter have to fit into registers."""
+    """Rows and columns of outputs together: sums and a filter fit into registers. Where a filter does not, its numbers
+    are read again for each row of cells, and more sums share them."""
     room = registers - size[0] * size[1] - 2
-    rows = 2 if strides[0] == 1 and h > 1 and room >= 8 else 1
+    if room < ROOM and size[1] <= WIDE:
+        rows = 2 if registers > 16 and h > 1 else 1
+        most = 8 if (strides[1] == 1 if registers > 16 else size[1] <= 5) else 4
+        return rows, -(-w // -(-w // most))
+    rows = 2 if strides[0] == 1 and h > 1 and room >= 10 else 1
     return rows, max(1, min(w, 4, room // rows if room > 0 else 1))
 
 

@@ -41,7 +41,7 @@ def test_no_product_of_tiles_spills(chain: tuple[Part, ...], machine: str) -> No
 @pytest.mark.parametrize("machine", MACHINES)
 def test_no_patch_of_a_depthwise_convolution_spills(machine: str) -> None:
     m = Module(MACHINES[machine])
-    for size, strides in ((k, s) for k in ((3, 3), (5, 5), (1, 9), (2, 2)) for s in ((1, 1), (2, 2))):
+    for size, strides in ((k, s) for k in ((3, 3), (5, 5), (7, 7), (1, 9), (31, 1), (2, 2)) for s in ((1, 1), (2, 2))):
         rows, columns = patch_of(size, strides, 8, 8, m.machine.registers)
         for chain in CHAINS:
             extras = ((4096, 256, 4),) if any(1 in part.reads for part in chain) else ()
