@@ -227,8 +227,8 @@ def fold_row(f: Function, fold: str, x: str, size: int, change: Change | None = 
     return across(f, type, fold, total)
 
 
-REDUCTIONS = {"MEAN": ("SUM", True), "REDUCE_SUM": ("SUM", False), "REDUCE_MAX": ("MAX", False),
-              "REDUCE_MIN": ("MIN", False)}
+#: Each reduction's fold, and whether it is a mean.
+REDUCTIONS = {"MEAN": ("SUM", True), "REDUCE_SUM": ("SUM", False)}
 
 
 def block(shape: tuple[int, ...], axes: list[int]) -> tuple[int, int, int] | None:
@@ -320,5 +320,5 @@ def _make_softmax(w: Workshop, group: Group) -> Task:
 
 
 native(Family(_takes_pool, _make_pool, strided=True), image.AVERAGE_POOL_2D, image.MAX_POOL_2D)
-native(Family(_takes_reduce, _make_reduce), r.MEAN, r.REDUCE_SUM, r.REDUCE_MAX, r.REDUCE_MIN)
+native(Family(_takes_reduce, _make_reduce), r.MEAN, r.REDUCE_SUM)
 native(Family(_takes_softmax, _make_softmax), norm.SOFTMAX)

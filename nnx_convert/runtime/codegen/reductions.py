@@ -5,26 +5,37 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...ops import ex, norm
+from ...ops import ex, norm, reduce as r
 from ...schema import OPS
+from ...types import B8
 from ..bind import Bound
-from .folds import FOLDS, REDUCTIONS, across, floats, folded
+from ..kernels.tables import on_grid
+from .arithmetic import INTEGERS
+from .folds import REDUCTIONS, floats
 from .ir import SHARED, Function, Module, mask, number, vector
 from .machine import Machine
+from .mathematics import select
 from .moves import address
 from .places import Place
+from .scalars import SCALARS, Scalar
 from .strides import ordered
 from .tasks import Family, Group, Task, Workshop, kind, native
 from .turns import pieces
 
 ITEM = 4
+#: What truth values, of bytes 0 and 1, are folded by; and all reductions, as in `REDUCTIONS`.
+TRUTHS = {"REDUCE_ALL": ("MIN", False), "REDUCE_ANY": ("MAX", False)}
+KINDS = {**REDUCTIONS, **TRUTHS, "REDUCE_PROD": ("PROD", False), "REDUCE_MAX": ("MAX", False),
+         "REDUCE_MIN": ("MIN", False)}
+#: A fold's operation of two integers.
+WHOLE = {"SUM": "ADD", "PROD": "MUL", "MAX": "MAXIMUM", "MIN": "MINIMUM"}
 
 
 @dataclass(frozen=True)
 class Folded:
     """For each element of `out` the fold of the view `x`, whose first `kept` axes are those of the result.
 
-    `row` is the length of the rows of neighbours that are folded, or, with `whole`, that stay: the last kept axis.
+    Rows of neighbours are folded, or, with `whole`, stay: the last kept axis.
     """
 
     x: Place
@@ -33,6 +44,7 @@ class Folded:
     whole: bool
     fold: str
     mean: bool
+    element: Scalar
 
     def emit(self, m: Module) -> str:
         """Write the function."""
@@ -46,7 +58,7 @@ class Folded:
         def part(i: str, _: list[str]) -> None:
             x = address(f, self.x, i, lead)
             width = self.x.shape[self.kept - 1] if self.whole else 1
-            to = f.at(self.out.base, f.add(self.out.offset, f.mul(i, width * ITEM)))
+            to = f.at(self.out.base, f.add(self.out.offset, f.mul(i, width * self.element.size)))
             if self.whole:
                 pieces(f, width, m.machine.lanes, lambda at, count: self._column(f, x, to, at, count))
             else:
@@ -58,38 +70,58 @@ class Folded:
         """`body(address, value)` for each index of axes, one value carried from one to the next."""
         if not axes:
             return body(x, start)
-        n, stride = self.x.shape[axes[0]], self.x.strides[axes[0]]
+        n, stride, type = self.x.shape[axes[0]], self.x.strides[axes[0]], vector(f.machine.lanes, self.element.code)
 
         def step(_: str, now: list[str]) -> list[str]:
             return [f.at(now[0], stride), self._walk(f, now[0], axes[1:], now[1], body)]
-        return f.loop(0, n, 1, [("ptr", x), (vector(f.machine.lanes), start)], step)[1]
+        return f.loop(0, n, 1, [("ptr", x), (type, start)], step)[1]
 
     def _column(self, f: Function, x: str, to: str, at: str, count: int) -> None:
         """Neighbours that stay."""
-        lanes, offset = f.machine.lanes, f.mul(at, ITEM)
-        type = vector(lanes)
-        found = self._walk(f, f.at(x, offset), range(self.kept, len(self.x.shape)),
-                           number(type, FOLDS[self.fold][1]), lambda p, now: folded(
-                               f, type, self.fold, now, f.load_first(count, lanes, "float", p)))
-        f.store_first(count, lanes, "float", self._scaled(f, type, found), to, offset)
+        lanes, code, offset = f.machine.lanes, self.element.code, f.mul(at, self.element.size)
+        type = vector(lanes, code)
+        found = self._walk(f, f.at(x, offset), range(self.kept, len(self.x.shape)), self._start(type),
+                           lambda p, now: self._folded(f, type, now, f.load_first(count, lanes, code, p)))
+        f.store_first(count, lanes, code, self._scaled(f, type, found), to, offset)
 
     def _row(self, f: Function, x: str, to: str) -> None:
         """Rows of neighbours folded, lane by lane first."""
-        lanes, width = f.machine.lanes, self.x.shape[-1]
-        type = vector(lanes)
-        least, rest = number(type, FOLDS[self.fold][1]), width % lanes
+        lanes, width, size = f.machine.lanes, self.x.shape[-1], self.element.size
+        type, rest = vector(lanes, self.element.code), width % lanes
 
         def row(p: str, now: str) -> str:
             if width >= lanes:
-                now = f.loop(0, width - rest, lanes, [(type, now)], lambda i, held: [folded(
-                    f, type, self.fold, held[0], f.load(type, p, f.mul(i, ITEM)))])[0]
+                now = f.loop(0, width - rest, lanes, [(type, now)], lambda i, held: [self._folded(
+                    f, type, held[0], f.load(type, p, f.mul(i, size), size))])[0]
             if rest:
-                value = f.load_first(rest, lanes, "float", p, (width - rest) * ITEM)
-                value = f.let(f"select <{lanes} x i1> {mask(rest, lanes)}, {type} {value}, {type} {least}")
-                now = folded(f, type, self.fold, now, value)
+                value = f.load_first(rest, lanes, self.element.code, p, (width - rest) * size)
+                now = self._folded(f, type, now, select(f, type, mask(rest, lanes), value, self._start(type)))
             return now
-        found = self._walk(f, x, range(self.kept, len(self.x.shape) - 1), least, row)
-        f.store("float", self._scaled(f, "float", across(f, type, self.fold, found)), to)
+        found = self._walk(f, x, range(self.kept, len(self.x.shape) - 1), self._start(type), row)
+        f.store(self.element.code, self._scaled(f, self.element.code, self._across(f, found)), to, 0, size)
+
+    def _start(self, type: str) -> str:
+        """What does not change what it is folded with."""
+        return number(type, {"SUM": 0, "PROD": 1, "MAX": self.element.least, "MIN": self.element.most}[self.fold])
+
+    def _folded(self, f: Function, type: str, now: str, value: str) -> str:
+        """The fold of two values; of extremes, what is no number does not count."""
+        if not self.element.real:
+            return INTEGERS[WHOLE[self.fold]].emit(f, type, self.element, now, value)
+        if self.fold in ("SUM", "PROD"):
+            return f.let(f"{'fadd' if self.fold == 'SUM' else 'fmul'} {type} {now}, {value}")
+        better = f.let(f"fcmp {'ogt' if self.fold == 'MAX' else 'olt'} {type} {value}, {now}")
+        return select(f, type, better, value, now)
+
+    def _across(self, f: Function, x: str) -> str:
+        """The fold of a vector's lanes."""
+        lanes, code = f.machine.lanes, self.element.code
+        while lanes > 1:
+            half = lanes // 2
+            low, high = (f.let(f"shufflevector <{lanes} x {code}> {x}, <{lanes} x {code}> poison, <{half} x i32> <"
+                               + ", ".join(f"i32 {at + i}" for i in range(half)) + ">") for at in (0, half))
+            x, lanes = self._folded(f, f"<{half} x {code}>", low, high), half
+        return f.let(f"extractelement <1 x {code}> {x}, i64 0")
 
     def _scaled(self, f: Function, type: str, x: str) -> str:
         count = math.prod(self.x.shape[self.kept:])
@@ -103,7 +135,15 @@ def _axes(b: Bound) -> list[int]:
 
 
 def _takes(b: Bound, _: Machine) -> bool:
-    return b.args["axes"].data is not None and floats(b) and len(b.args["x"].shape) > 0
+    """Bytes on a grid have extremes here where that is the result's; means are of floats."""
+    x, out, name = b.args["x"], b.outs[0], kind(b.op).removesuffix("_EX")
+    if b.args["axes"].data is None or not x.shape or x.type not in SCALARS or x.type != out.type or not x.size:
+        return False
+    if name in TRUTHS:
+        return bool(x.type == B8)
+    extreme = name in ("REDUCE_MAX", "REDUCE_MIN")
+    plain = x.quant == out.quant if extreme else not on_grid(x) and x.type != B8
+    return bool(plain and (SCALARS[x.type].real or name != "MEAN"))
 
 
 def _make(w: Workshop, group: Group) -> Task:
@@ -114,7 +154,7 @@ def _make(w: Workshop, group: Group) -> Task:
     stay = stay or [a for a in range(len(x.shape)) if a not in axes][:1]
     whole = bool(stay) and (not axes or last in stay)
     return Folded(ordered(x, [*stay, *axes]), w.place(b.outputs[0]), len(stay), whole,
-                  *REDUCTIONS[kind(b.op).removesuffix("_EX")])
+                  *KINDS[kind(b.op).removesuffix("_EX")], SCALARS[b.args["x"].type])
 
 
 # Normalisation.
@@ -188,6 +228,7 @@ def _make_normalised(w: Workshop, group: Group) -> Task:
     return Normalised(w.place(b.slots["x"]), w.place(b.outputs[0]), gamma, beta, eps)
 
 
-native(Family(_takes, _make), ex.REDUCE_SUM_EX, ex.REDUCE_MAX_EX, ex.REDUCE_MIN_EX)
+native(Family(_takes, _make), ex.REDUCE_SUM_EX, ex.REDUCE_MAX_EX, ex.REDUCE_MIN_EX, r.REDUCE_MAX, r.REDUCE_MIN,
+       r.REDUCE_PROD, r.REDUCE_ALL, r.REDUCE_ANY)
 native(Family(_takes, _make), *(OPS[name] for name in REDUCTIONS), otherwise=True)
 native(Family(_takes_normalised, _make_normalised), norm.INSTANCE_NORMALIZATION)
