@@ -49,6 +49,10 @@ class Depth:
         size = -(-length // (steps * DEEP)) * DEEP
         return cls(taps, row if taps > 1 else 0, tuple(offset for offset, _ in runs), steps, size)
 
+    def whole(self, length: int) -> bool:
+        """Whether one tile of weights can be that of every step of runs so long."""
+        return self.steps == 1 or self.steps * self.size == length
+
     @property
     def tiles(self) -> int:
         """The tiles of one pixel's depth."""
@@ -74,11 +78,18 @@ class Tiles:
         """Write the function."""
         return m.once(("tiles", self), lambda name: self._build(m, name))
 
+    @property
+    def each(self) -> int:
+        """The bytes of one pixel's sums."""
+        return 4 * LANES * (self.vectors + self.shared)
+
     def _build(self, m: Module, name: str) -> None:
         pointers = ("%A0", "%A1", "%B", "%blocks", "%S", "%ones")
         f = Function(m, name, (*(("ptr", p) for p in pointers), ("i64", "%pixel")))
         declared(m)
         b = "%B"
+        if self.depth.tiles == 1:
+            self._pixels(f, ["%A0", "%A1"])
         for first in range(0, self.vectors, WIDE):
             count = min(WIDE, self.vectors - first)
             for n in range(HIGH * count):
@@ -94,10 +105,9 @@ class Tiles:
         f.finish()
 
     def _store(self, f: Function, first: int, count: int) -> None:
-        size = 4 * LANES * (self.vectors + self.shared)
         for n in range(HIGH * count):
-            to = f.at("%S", n // count * self.height * size + 4 * LANES * (first + n % count))
-            f.do(f"call void @llvm.x86.tilestored64(i8 {n}, ptr {to}, i64 {size})")
+            to = f.at("%S", n // count * self.height * self.each + 4 * LANES * (first + n % count))
+            f.do(f"call void @llvm.x86.tilestored64(i8 {n}, ptr {to}, i64 {self.each})")
 
     def _summed(self, f: Function, b: str, count: int) -> str:
         """The products of so many vectors of channels, from b on; with none, of the tile that is there."""
@@ -116,13 +126,19 @@ class Tiles:
         size = self.depth.size
         for j in range(count if read else 0):
             load(f, WEIGHTS + j, f.at(now[HIGH], j * size * LANES), WIDTH)
-        for i in range(HIGH):
-            load(f, PIXELS + i, now[i], "%pixel")
+        if self.depth.tiles > 1:
+            self._pixels(f, now)
         for i in range(HIGH):
             for j in range(count):
                 f.do(f"call void @llvm.x86.tdpb{'s' if self.signed else 'u'}sd(i8 {i * count + j}, i8 {PIXELS + i}, "
                      f"i8 {WEIGHTS + j})")
         return [*(f.at(a, size) for a in now[:HIGH]), f.at(now[HIGH], count * size * LANES) if read else now[HIGH]]
+
+
+    def _pixels(self, f: Function, at: list[str]) -> None:
+        """The tiles of pixels."""
+        for i in range(HIGH):
+            load(f, PIXELS + i, at[i], "%pixel")
 
 
 def load(f: Function, tile: int, pointer: str, stride: int | str) -> None:
@@ -211,7 +227,7 @@ class Tiled:
                  f"ptr {room}, ptr {ones}, i64 {self.x.strides[2] * self.strides[1]})")
             name = self._epilogue(vectors, tail).emit(f.module)
             for n, spot in enumerate(spots):
-                s = f.at(room, n * self.height * 4 * LANES * (vectors + tiles.shared))
+                s = f.at(room, n * self.height * tiles.each)
                 f.do(f"call void @{name}(ptr {s}, ptr {written[n][0]}, ptr {blocks}, i64 {self.height}, "
                      f"ptr {written[n][-1]}, i64 {spot[-1]})")
         self._fitted(f, panel, sized)
@@ -230,8 +246,9 @@ class Tiled:
         out, width = self.out, self.out.shape[2]
         gaps = tuple(p.strides[1] - width * p.strides[2] for p in (out, *(self.extras or (out,))))
         turning = self.flat and not all(p.even for p in (out, *self.extras))
-        return Epilogue(vectors, tail, self.formula, self.range, out.strides[2], self.added,
-                        self.extras[0].strides[2] if self.extras else 0, self.ones is not None,
+        shared, size = self.ones is not None, 4 * LANES
+        return Epilogue(vectors, tail, self.formula, self.range, size * (vectors + shared), out.strides[2], self.added,
+                        self.extras[0].strides[2] if self.extras else 0, size * vectors if shared else 0,
                         *((width, gaps) if turning else ()))
 
     def _spot(self, f: Function, tile: str) -> list[str]:
@@ -270,6 +287,12 @@ def config(height: int, size: int) -> Array:
     widths[:8], heights[:8] = 4 * LANES, height
     widths[PIXELS:WEIGHTS], heights[WEIGHTS:8] = size, size // DEEP
     return found
+
+
+def repeated(weight: int, depth: Depth, length: int) -> Array:
+    """A tile of one weight, for every step of runs so long."""
+    deep = np.arange(depth.size).reshape(-1, 1, DEEP) < length
+    return np.broadcast_to(np.where(deep, weight, 0), (depth.size // DEEP, LANES, DEEP)).astype(np.int8)
 
 
 def packed(w: Array, depth: Depth, vectors: int) -> Array:

@@ -315,7 +315,7 @@ def _tiled(w: Workshop, layer: Layer) -> Tiled | None:
         return None
     vectors = min(4, -(-channels // LANES))
     where = order_of(channels, vectors, LANES, True)
-    ones = w.pack(*repeated(shift, depth, layer.runs[0][1])) if shift else None
+    ones = w.pack(repeated(shift, depth, layer.runs[0][1])) if shift else None
     weights = packed_tiles(dealt(layer.centred - shift, where), depth, vectors)
     return Tiled(x, out, depth, layer.strides, height, flat, vectors, w.pack(config(height, depth.size)),
                  w.pack(weights), w.pack(blocks_of(layer.start, layer.scaling, where, LANES)), ones, layer.signed,

@@ -18,6 +18,9 @@ from .sums import Addition
 
 #: Elements of 32 bits in a stretch.
 QUARTER = STRETCH // 4
+#: What every epilogue is handed: see `Epilogue`.
+ENDING = (("ptr noalias readonly", "%S"), ("ptr", "%C"), ("ptr noalias readonly", "%blocks"), ("i64", "%count"),
+          ("ptr", "%E"), ("i64", "%x"))
 
 
 def order(vectors: int, lanes: int, x86: bool = True) -> Array:
@@ -112,20 +115,21 @@ def _steps(f: Function, lanes: int, x: str, zero: int) -> str:
 class Epilogue:
     """A function `(S, C, blocks, count, E, x)`: the results at C of `count` pixels, of which at S are the sums.
 
-    For each pixel there are `vectors` of them; with `shared` one more, which is added to all. Of the channels, those
-    of the last vector are `tail` (0: all). Pixels are `step` bytes apart, and what is `added` to results, at E,
-    `extra`. With a `width`, images have rows of so many pixels and so many more bytes behind each: `gaps`, of C and E;
-    `x` is the first pixel's place in its row.
+    For each pixel there are `vectors` of them, `each` bytes apart; with `shared` one more so far behind the first,
+    which is added to all. Of the channels, those of the last vector are `tail` (0: all). Results are `step` bytes
+    apart, and what is `added` to them, at E, `extra`. With a `width`, images have rows of so many pixels and so
+    many more bytes behind each: `gaps`, of C and E; `x` is the first pixel's place in its row.
     """
 
     vectors: int
     tail: int
     formula: str
     out: Range
+    each: int
     step: int
     added: Addition | None = None
     extra: int = 0
-    shared: bool = False
+    shared: int = 0
     width: int = 0
     gaps: tuple[int, int] = (0, 0)
 
@@ -134,12 +138,10 @@ class Epilogue:
         return m.once(("epilogue", self), lambda name: self._build(m, name))
 
     def _build(self, m: Module, name: str) -> None:
-        f = Function(m, name, (("ptr noalias readonly", "%S"), ("ptr", "%C"), ("ptr noalias readonly", "%blocks"),
-                               ("i64", "%count"), ("ptr", "%E"), ("i64", "%x")))
+        f = Function(m, name, ENDING)
         lanes = m.machine.lanes
         given = [parameters(f, self.formula, lanes, "%blocks", j * block(self.formula) * lanes)
                  for j in range(self.vectors)]
-        size = 4 * lanes * (self.vectors + self.shared)
 
         def pixel(_: str, now: list[str]) -> list[str]:
             s, c, e, x = now
@@ -151,7 +153,7 @@ class Epilogue:
                 c, e = (f.at(p, f.select(last, "i64", str(gap), "0")) if gap else p
                         for p, gap in zip((c, e), self.gaps, strict=True))
                 x = f.select(last, "i64", "0", x)
-            return [f.at(s, size), c, e, x]
+            return [f.at(s, self.each), c, e, x]
         f.loop(0, "%count", 1, [("ptr", "%S"), ("ptr", "%C"), ("ptr", "%E"), ("i64", "%x")], pixel, guarded=False)
         f.finish()
 
@@ -161,7 +163,7 @@ class Epilogue:
         kind, size = vector(lanes, "i32"), 4 * lanes
         sums = [f.load(kind, s, j * size, size) for j in range(self.vectors)]
         if self.shared:
-            more = f.load(kind, s, self.vectors * size, size)
+            more = f.load(kind, s, self.shared, size)
             sums = [f.let(f"add {kind} {x}, {more}") for x in sums]
         steps = [by_formula(f, self.formula, lanes, x, p) for x, p in zip(sums, given, strict=True)]
         if self.added:

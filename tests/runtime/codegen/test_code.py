@@ -71,7 +71,7 @@ def test_a_long_chain_is_written_once() -> None:
 
 def test_the_rounding_of_bytes_is_written_once_for_all_pixels() -> None:
     m = Module(host())
-    Epilogue(3, 0, "shifts", Range(0, -128, 127, signed=True), 64).emit(m)
+    Epilogue(3, 0, "shifts", Range(0, -128, 127, signed=True), 192, 64).emit(m)
     assert m.text().count(f"mul <{host().lanes} x i64>") == 3
 
 
