@@ -170,8 +170,8 @@ FAMILIES: dict[str, Family] = {}
 #: The modules that hold them.
 MODULES = ("dense", "winograd", "depthwise", "elements", "folds", "copies", "layouts", "edges", "matmul", "bytes",
            "sums", "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells",
-           "intcells", "svdf", "bytecells", "reductions", "curves", "tabled", "shares", "hybrid", "rescaled",
-           "detections", "extremes", "trees", "lookups")
+           "intcells", "svdf", "bytecells", "reductions", "curves", "tabled", "shares", "hybrid", "nibbles",
+           "rescaled", "detections", "extremes", "trees", "lookups")
 
 
 def native(family: Family, *ops: OpDef, of_bytes: bool = False, otherwise: bool = False) -> None:

@@ -1,0 +1,250 @@
+"""Products of a few rows of floats by a matrix that was weights of four bits in blocks with a scale each.
+
+The matrix itself shows what it was. Its rows are read as four bits again, an eighth of the bytes, and multiplied with
+three digits of each activation, which hold 22 bits of the largest of its block: within a block all is exact. A row in
+which something is not finite gives no numbers.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...ops import conv
+from ...types import F32, Array
+from ..bind import Bound
+from .dense import rows_of
+from .elements import BOUNDS
+from .folds import across
+from .integers import quads
+from .ir import SHARED, Function, Module, number, vector
+from .machine import Machine
+from .mathematics import select
+from .places import Place
+from .tasks import FAMILIES, SCRATCH, Family, Group, Task, Workshop, either, native
+
+ITEM = 4
+#: Sizes of blocks that are looked for; sums over one fit into integers of 32 bits.
+SIZES = (128, 64, 32)
+#: The largest activation of a block as an integer, whose digits are signed bytes: each of DIGIT bits but the first.
+MOST, DIGIT, DIGITS = 127 << 14, 7, 3
+#: What four bits lie above the weights that they stand for.
+ABOVE = 8
+#: How far a float may be from a multiple of a scale, relative to the largest of its block.
+NEAR = 2e-7
+#: Rows that are worth it: of more, weights are read once for many anyway. Elements of a matrix that is no trifle.
+FEW, LARGE = 4, 1 << 16
+#: Vectors of channels that are made together.
+TOGETHER = 4
+
+
+@dataclass(frozen=True)
+class Nibbles:
+    """Rows x by such a matrix: offsets of the weights' bits, of the blocks' scales, and of the bias."""
+
+    x: Place
+    out: Place
+    block: int
+    weights: int
+    scales: int
+    bias: int
+    act: int
+    room: Place
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("nibbles", self), lambda name: self._build(m, name))
+
+    @property
+    def depth(self) -> int:
+        """Elements of a row."""
+        return self.x.shape[3]
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a row."""
+        return self.depth // self.block
+
+    def _build(self, m: Module, name: str) -> None:
+        f = Function(m, name, SHARED)
+        lanes, rows = m.machine.lanes, self.x.shape[2]
+        room = f.at(self.room.base, f.add(self.room.offset, f.mul("%thread", self.room.strides[0])))
+        infos = f.at(room, DIGITS * self.depth)
+        panels = -(-self.out.shape[3] // (TOGETHER * lanes))
+        first, last = f.share(panels)
+
+        def row(i: str, _: list[str]) -> None:
+            x, out = (f.at(p.base, f.add(p.offset, f.mul(i, p.strides[2]))) for p in (self.x, self.out))
+            f.loop(0, self.blocks, 1, [], lambda b, _: self._digits(
+                f, f.at(x, f.mul(b, self.block * ITEM)), f.at(room, f.mul(b, self.block)), f.at(infos, f.mul(b, 8))))
+            f.loop(first, last, 1, [], lambda p, _: self._panel(f, p, room, infos, out, panels))
+        f.loop(0, rows, 1, [], row)
+        f.finish()
+
+    def _digits(self, f: Function, x: str, to: str, info: str) -> None:
+        """A block's digits, each digit's bytes `depth` apart; its scale, and what the weights' bits count too much."""
+        lanes = f.machine.lanes
+        real, whole = vector(lanes), vector(lanes, "i32")
+        read = [f.load(real, x, n * lanes * ITEM) for n in range(self.block // lanes)]
+        most, odd = number(real, 0), number(real, 0)
+        for value in read:
+            size = f.call(real, f"llvm.fabs.v{lanes}f32", (real, value))
+            most = select(f, real, f.let(f"fcmp ogt {real} {size}, {most}"), size, most)
+            odd = f.fma(real, value, number(real, 0), odd)
+        reach, wrong = across(f, real, "MAX", most), across(f, real, "SUM", odd)
+        small = f.let(f"fcmp olt float {reach}, {number('float', 1e-30)}")
+        reach = f.select(small, "float", number("float", 1), reach)
+        factor = f.splat(real, f.let(f"fdiv float {number('float', MOST)}, {reach}"))
+        total = number(whole, 0)
+        for n, value in enumerate(read):
+            steps = f.call(real, f"llvm.rint.v{lanes}f32", (real, f.let(f"fmul {real} {value}, {factor}")))
+            steps = f.let(f"fptosi {real} {steps} to {whole}")
+            total = f.let(f"add {whole} {total}, {steps}")
+            for digit, part in enumerate(_split(f, steps)):
+                byte = f.let(f"trunc {whole} {part} to {vector(lanes, 'i8')}")
+                f.store(vector(lanes, "i8"), byte, to, digit * self.depth + n * lanes, 1)
+        step = f.let(f"fdiv float {reach}, {number('float', MOST)}")
+        scale = f.let(f"fadd float {step}, {wrong}")
+        f.store("float", scale, info)
+        count = f.call("i32", f"llvm.vector.reduce.add.v{lanes}i32", (whole, total))
+        f.store("i32", f.let(f"mul i32 {count}, {-ABOVE}"), info, ITEM)
+
+    def _panel(self, f: Function, p: str, digits: str, infos: str, out: str, panels: int) -> None:
+        """The sums of a panel of channels over all blocks."""
+        lanes = f.machine.lanes
+        real, size = vector(lanes), lanes * ITEM
+        bias = f.at("%weights", f.add(self.bias, f.mul(p, TOGETHER * size)))
+        begin = [("ptr", f.at("%weights", f.add(self.weights, f.mul(p, TOGETHER * lanes * self.depth // 2)))),
+                 ("ptr", f.at("%weights", f.add(self.scales, f.mul(p, TOGETHER * size * self.blocks)))),
+                 ("ptr", digits), ("ptr", infos), *((real, f.load(real, bias, n * size)) for n in range(TOGETHER))]
+
+        def block(_: str, now: list[str]) -> list[str]:
+            weights, scales, x, info, *totals = now
+            scale = f.splat(real, f.load("float", info))
+            for n, total in enumerate(self._sums(f, weights, x, f.load("i32", info, ITEM))):
+                factor = f.let(f"fmul {real} {f.load(real, scales, n * size)}, {scale}")
+                value = f.let(f"sitofp {vector(lanes, 'i32')} {total} to {real}")
+                totals[n] = f.fma(real, value, factor, totals[n])
+            return [f.at(weights, TOGETHER * lanes * self.block // 2), f.at(scales, TOGETHER * size),
+                    f.at(x, self.block), f.at(info, 8), *totals]
+        found = f.loop(0, self.blocks, 1, begin, block)[4:]
+        self._leave(f, p, found, f.at(out, f.mul(p, TOGETHER * size)))
+
+    def _leave(self, f: Function, p: str, found: list[str], to: str) -> None:
+        """A panel's outputs, as far as there are such channels."""
+        lanes, (full, rest) = f.machine.lanes, divmod(self.out.shape[3], f.machine.lanes)
+        size = lanes * ITEM
+        for n, value in enumerate(f.clamp(vector(lanes), v, *BOUNDS[self.act]) for v in found):
+            at = f.add(f.mul(p, TOGETHER), n)
+            f.when(f.let(f"icmp slt i64 {at}, {full}"),
+                   lambda value=value, n=n: f.store(vector(lanes), value, to, n * size))  # type: ignore[misc]
+            if rest and full % TOGETHER == n:
+                f.when(f.let(f"icmp eq i64 {at}, {full}"),
+                       lambda value=value, n=n: f.store_first(rest, lanes, "float", value, to, n * size))  # type: ignore[misc]
+
+    def _sums(self, f: Function, weights: str, x: str, less: str) -> list[str]:
+        """A block's sums for the vectors of a panel."""
+        lanes = f.machine.lanes
+        whole, bytes_ = vector(lanes, "i32"), vector(4 * lanes, "i8")
+        words, count = vector(2 * lanes, "i16"), TOGETHER * DIGITS
+
+        def step(_: str, now: list[str]) -> list[str]:
+            w, x, sums = now[0], now[1], now[2:]
+            parts = []
+            for n in range(TOGETHER):
+                both = f.load(bytes_, w, n * 4 * lanes, 1)
+                high = f.let(f"lshr {words} {f.let(f'bitcast {bytes_} {both} to {words}')}, {number(words, 4)}")
+                high = f.let(f"bitcast {words} {high} to {bytes_}")
+                parts.append([f.let(f"and {bytes_} {v}, {number(bytes_, 15)}") for v in (both, high)])
+            for half in range(2):
+                for digit in range(DIGITS):
+                    given = f.splat(whole, f.load("i32", x, digit * self.depth + half * 4, 1))
+                    given = f.let(f"bitcast {whole} {given} to {bytes_}")
+                    for n in range(TOGETHER):
+                        at = n * DIGITS + digit
+                        sums[at] = quads(f, lanes, sums[at], parts[n][half], given)
+            return [f.at(w, TOGETHER * 4 * lanes), f.at(x, 8), *sums]
+        begin = [("ptr", weights), ("ptr", x), *[(whole, number(whole, 0))] * count]
+        sums = f.loop(0, self.block // 8, 1, begin, step)[2:]
+        found = []
+        for n in range(TOGETHER):
+            total = f.splat(whole, less)
+            for digit in range(DIGITS):
+                by = number(whole, DIGIT * (DIGITS - 1 - digit))
+                total = f.let(f"add {whole} {total}, {f.let(f'shl {whole} {sums[n * DIGITS + digit]}, {by}')}")
+            found.append(total)
+        return found
+
+
+def _split(f: Function, x: str) -> list[str]:
+    """The digits of a vector of integers, the first one first."""
+    whole, digits = vector(f.machine.lanes, "i32"), list[str]()
+    for _ in range(DIGITS - 1):
+        high = f.let(f"shl {whole} {x}, {number(whole, 32 - DIGIT)}")
+        digits.insert(0, f.let(f"ashr {whole} {high}, {number(whole, 32 - DIGIT)}"))
+        x = f.let(f"ashr {whole} {f.let(f'sub {whole} {x}, {digits[0]}')}, {number(whole, DIGIT)}")
+    return [x, *digits]
+
+
+# What a matrix was.
+def fitted(blocks: Array) -> tuple[Array, Array] | None:
+    """Blocks [n, size] of floats as integers from -8 to 7 and a scale for each; None where they are not such."""
+    whole, scale = np.zeros(blocks.shape, np.int8), np.ones(len(blocks), np.float32)
+    most = np.abs(blocks).max(1)
+    left = np.flatnonzero(most > 0)
+    for top in range(8, 0, -1):
+        own = blocks[left]
+        step = (most[left] / np.float32(top))[:, None]
+        steps = np.rint(own / step)
+        good = (np.abs(steps * step - own).max(1) <= NEAR * most[left]) & (steps.min(1) >= -8) & (steps.max(1) <= 7)
+        whole[left[good]], scale[left[good]] = steps[good], step[good, 0]
+        left = left[~good]
+        if not left.size:
+            return whole, scale
+    return None
+
+
+def blockwise(w: Array) -> tuple[Array, Array] | None:
+    """A matrix [units, depth] as integers from -8 to 7 and scales [units, blocks], by the largest blocks that do."""
+    units, depth = w.shape
+    for size in SIZES:
+        if depth % size == 0 and fitted(w[0].reshape(-1, size)) is not None:
+            found = fitted(w.reshape(-1, size))
+            if found is not None:
+                return found[0].reshape(units, depth), found[1].reshape(units, -1)
+    return None
+
+
+def _takes(b: Bound, machine: Machine) -> bool:
+    x, w, bias = (b.args[n] for n in ("x", "w", "b"))
+    if not machine.vnni or any(t.type != F32 for t in (x, w, bias, *b.outs)) or w.data is None or bias.data is None:
+        return False
+    few = 0 < x.size <= FEW * w.shape[1]
+    return few and w.size >= LARGE and bool(np.isfinite(w.data[0]).all()) and blockwise(w.data) is not None
+
+
+def _make(w: Workshop, group: Group) -> Task:
+    b, lanes = group.head, w.machine.lanes
+    found = blockwise(b.args["w"].data)
+    if found is None:
+        raise TypeError(b.op.name)
+    (whole, scales), (units, depth) = found, b.args["w"].shape
+    wide = -(-units // (TOGETHER * lanes)) * TOGETHER * lanes
+    bits = np.full((wide, depth), ABOVE, np.uint8)
+    bits[:units] = whole + ABOVE
+    pairs = bits.reshape(-1, TOGETHER, lanes, depth // 8, 2, 4).transpose(0, 3, 1, 2, 5, 4)
+    packed = np.ascontiguousarray(pairs[..., 0] | pairs[..., 1] << 4)
+    factors, bias = np.zeros((wide, scales.shape[1]), np.float32), np.zeros(wide, np.float32)
+    factors[:units], bias[:units] = scales, b.args["b"].data
+    order = np.ascontiguousarray(factors.reshape(-1, TOGETHER * lanes, scales.shape[1]).swapaxes(1, 2))
+    x, out = rows_of(w.place(b.slots["x"]), depth), rows_of(w.place(b.outputs[0]), units)
+    return Nibbles(x, out, depth // scales.shape[1], w.pack(packed), w.pack(order), w.pack(bias), b.args["act"],
+                   w.place(SCRATCH))
+
+
+def _room(group: Group, _: Machine) -> int:
+    depth = group.head.args["w"].shape[1]
+    return int(DIGITS * depth + 8 * (depth // SIZES[-1]))
+
+
+native(either(Family(_takes, _make, scratch=_room), FAMILIES[conv.FULLY_CONNECTED.name]), conv.FULLY_CONNECTED)
