@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...ops import conv, host
+from ...types import F32
 from ..bind import Bound
 from . import attention
 from .dense import ITEM, Micro
@@ -16,7 +17,7 @@ from .ir import SHARED, Function, Module
 from .machine import Machine
 from .panels import operand, pack
 from .places import Place
-from .tasks import SCRATCH, Family, Group, Task, Workshop, native
+from .tasks import FAMILIES, SCRATCH, Family, Group, Task, Workshop, either, native
 from .tiles import Tile, best
 from .turns import turned
 
@@ -144,3 +145,34 @@ def _make(w: Workshop, group: Group) -> Task:
 
 native(Family(_takes, _make, scratch=_room, fuses=attention.joins, whole=attention.whole), conv.BATCH_MATMUL,
        host.MATMUL)
+
+
+# Rows by a matrix that a run computes.
+def _by_any(b: Bound, _: Machine) -> bool:
+    tensors = [b.args[n] for n in ("x", "w", "b")]
+    return b.args["w"].data is None and all(t.type == F32 and t.size > 0 for t in (*tensors, *b.outs))
+
+
+def _tile_of_rows(b: Bound, machine: Machine) -> Tile:
+    (rows, columns), depth = b.outs[0].shape, b.args["w"].shape[1]
+    return best(columns, depth, 1, 1, rows, machine.lanes, machine.registers)
+
+
+def _room_of_rows(group: Group, machine: Machine) -> int:
+    """A panel."""
+    depth: int = group.head.args["w"].shape[1]
+    return depth * machine.lanes * _tile_of_rows(group.head, machine).vectors * ITEM
+
+
+def _make_rows(w: Workshop, group: Group) -> Task:
+    b, out, lanes = group.head, w.place(group.outputs[0]), w.machine.lanes
+    tile, depth = _tile_of_rows(b, w.machine), b.args["w"].shape[1]
+    panels = tile.panels(out.shape[1], lanes)
+    return Product(w.place(b.slots["x"]).reshaped((out.shape[0], depth)), operand(w.place(b.slots["w"]), (), turn=True),
+                   out, w.place(SCRATCH), w.pack(np.zeros(tile.vectors * lanes, np.float32)), tile,
+                   max(1, min(tile.parts, -(-PARTS // panels))), (Part("ADD", (0, 1), b.args["act"]),),
+                   (matched(w.place(b.slots["b"]), out.shape),))
+
+
+native(either(FAMILIES[conv.FULLY_CONNECTED.name], Family(_by_any, _make_rows, scratch=_room_of_rows)),
+       conv.FULLY_CONNECTED)

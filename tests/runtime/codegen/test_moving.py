@@ -40,6 +40,17 @@ def matmul(rng: np.random.Generator) -> Net:
     return net
 
 
+def rows(rng: np.random.Generator) -> Net:
+    """Rows by a matrix that a run computes, and a bias."""
+    count, depth, columns = draw(rng, 1, 40, 1)[0], *draw(rng, 1, 70, 2)
+    net = Net()
+    x, w = net.input(rng.standard_normal((count, 1, depth))), net.input(rng.standard_normal((columns, depth)))
+    b = net.const(rng.standard_normal(columns)) if rng.random() < 0.5 else net.input(rng.standard_normal(columns))
+    net.model = net.finish(net.op("FULLY_CONNECTED", x, w, b, net.scalar(draw(rng, 0, 4, 1)[0]),
+                                  shape=(count, columns)))
+    return net
+
+
 def turned(rng: np.random.Generator) -> Net:
     """Axes in any order, last ones of a few elements and of many."""
     shape = [int(rng.choice([1, 2, 3, 4, 5, 16, 17, 35])) for _ in range(draw(rng, 2, 5, 1)[0])]
@@ -257,8 +268,8 @@ def cut_by(rng: np.random.Generator) -> Net:
     return net
 
 
-MAKES: dict[str, Make] = {"cut by": cut_by, "matmul": matmul, "turned": turned, "cut": cut, "blocks": blocks,
-                          "edges": edges, "stacked": stacked, "groups": groups, "resized": resized,
+MAKES: dict[str, Make] = {"cut by": cut_by, "matmul": matmul, "rows": rows, "turned": turned, "cut": cut,
+                          "blocks": blocks, "edges": edges, "stacked": stacked, "groups": groups, "resized": resized,
                           "picked": picked, "choices": choices, "folds": folds, "curves": curves}
 
 
