@@ -4,6 +4,7 @@ from __future__ import annotations
 import mmap
 import operator
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from .types import Shape
 if TYPE_CHECKING:
     from .graph import Graph, Node
     from .lowering.rewrite import Event
+    from .runtime.codegen.kept import Keeper
     from .runtime.compiled import CompiledModel
 
 
@@ -185,6 +187,39 @@ def evaluate(node: Node, values: Sequence[Any]) -> Sequence[Any] | None:
         return None
 
 
+def _ready(data: Data, folder: Path | None, shapes: Mapping[str, Shape], threads: int | None, backend: str
+           ) -> CompiledModel:
+    """What a file's bytes compile to, from its kept program where there is one."""
+    from .runtime.backends import backend_of
+    from .runtime.compiled import CompiledModel
+
+    def make() -> Model:
+        return artifact.from_bytes(data) if kind(data) == "nnx" else _compiled(
+            data, HERE, shapes, False, lambda stage: None, folder=folder)
+    keeper = _keeper(data, (HERE, sorted(shapes.items()), threads)) if backend_of(backend).takes else None
+    known = keeper.find(make) if keeper else None
+    lasting = keeper is not None and known is None and not _outside(data)
+    compiled = CompiledModel(known or make(), threads=threads, backend=backend,
+                             keep=keeper.keep if keeper and lasting else None)
+    if shapes and known is None:
+        compiled.prepare(shapes)
+    return compiled
+
+
+def _keeper(data: Data, options: object) -> Keeper | None:
+    """Where the program of a file is kept; None where a user's own operators take part in what it is."""
+    custom = sys.modules.get(f"{__package__}.ops.custom")
+    if custom is not None and custom.CUSTOM_OPS:
+        return None
+    from .runtime.codegen.kept import keeper
+    return keeper(data, options)
+
+
+def _outside(data: Data) -> bool:
+    """Whether a file may have data in other files: then it has their key in it."""
+    return kind(data) == "onnx" and data.find(b"location") >= 0
+
+
 def load(path: str | Path) -> Model:
     """Read a .nnx file, memory-mapped; raises `ArtifactError` where it is not whole."""
     return artifact.load(path)
@@ -206,8 +241,7 @@ def compile(model: Model | Source, *, threads: int | None = None, shapes: Mappin
         wanted = sizes(shapes)
         if not isinstance(model, Model):
             data, name = read(model)
-            model = artifact.from_bytes(data) if kind(data) == "nnx" else \
-                _compiled(data, HERE, wanted, False, lambda stage: None, folder=folder_of(model, folder))
+            return _ready(data, folder_of(model, folder), wanted, threads, backend)
         compiled = CompiledModel(model, threads=threads, backend=backend)
         if wanted:
             compiled.prepare(wanted)

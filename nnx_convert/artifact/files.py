@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import secrets
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -54,7 +53,7 @@ def write(path: str | Path, pieces: Iterable[bytes | memoryview]) -> None:
 
 
 def _replace(place: Path, pieces: Iterable[bytes | memoryview]) -> None:
-    beside = place.with_name(f".{secrets.token_hex(8)}.tmp")
+    beside = place.with_name(f".{os.urandom(8).hex()}.tmp")
     try:
         with beside.open("xb") as file:
             file.writelines(pieces)

@@ -50,9 +50,12 @@ def backend_of(name: str) -> Backend:
 def _natively() -> Callable[[Bound], bool]:
     """Whether an operation is run natively on this machine; raises `ImportError` where llvmlite is missing."""
     from .codegen.machine import host
-    from .codegen.tasks import taken
     machine = host()
-    return lambda b: taken(b, machine)
+
+    def takes(b: Bound) -> bool:
+        from .codegen.tasks import taken         # only a program that is made anew asks
+        return taken(b, machine)
+    return takes
 
 
 @cache

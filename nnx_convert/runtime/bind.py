@@ -10,7 +10,6 @@ import numpy as np
 
 from ..errors import RunError
 from ..model import Model, Operation
-from ..ops import control
 from ..schema import Checked, OpDef, OpError
 from ..types import Array, UNKNOWN, Arg, Scalar, Shape, Signature, Tensor, known, rebuilt, sharper
 from .kernel import Call, Compute, Kernel, NeedsValue, Run, Site, kernel_of
@@ -18,6 +17,9 @@ from .memory import affordable_outputs
 
 #: Where an array of a step comes from: an operand by its index.
 Slot = int
+#: Operations whose graphs a run chooses among, or repeats. The table they are in is not needed to run a program.
+IF, WHILE = "IF", "WHILE"
+CONTROL = (IF, WHILE)
 #: What NumPy raises where a kernel's run meets values that it cannot take, or types that it will not cast.
 FAILURES = (ValueError, LookupError, ArithmeticError, MemoryError, TypeError)
 
@@ -150,7 +152,7 @@ class Binder:
         found, outs = self.checked(number, o)
         if not all(map(known, found.args.values())):
             raise Dynamic(self.place(number))
-        if o.op in (control.IF, control.WHILE) and not all(map(complete, outs)):
+        if o.op.name in CONTROL and not all(map(complete, outs)):
             outs = self.entered(o, found.args, outs)
         affordable_outputs(outs, self.place(number))
         lasting = self.options.once or pure(self.model, o)
@@ -227,7 +229,7 @@ class Binder:
         """The outputs of a branch or a loop with the sizes that its graphs give for such inputs, where all give the
         same ones and a loop's values keep theirs."""
         models = [m for i in o.inputs if isinstance(m := self.model.operands[i].value, Model)]
-        branch = o.op == control.IF
+        branch = o.op.name == IF
         given: Sequence[Tensor | None] = [t and replace(t, data=None) for t in args["args" if branch else "values"]]
         sizes = []
         for model in models if branch else models[1:]:

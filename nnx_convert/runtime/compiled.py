@@ -15,7 +15,8 @@ from ..types import Array, ChannelQuant, Entry, Port, Quant, Shape
 from . import rim, states
 from .backends import backend_of
 from .bind import Options
-from .runner import Compiled, Runner, call
+from .outline import Outline
+from .runner import Compiled, Keep, Runner, call
 
 if TYPE_CHECKING:
     from .codegen.program import NativeProgram
@@ -58,17 +59,23 @@ class CompiledModel:
     one another, whatever threads they come from. A pickle is the model at its start: it carries no state.
     """
 
-    def __init__(self, model: Model, *, threads: int | None = None, backend: str = "auto") -> None:
+    def __init__(self, model: Model | Outline, *, threads: int | None = None, backend: str = "auto",
+                 keep: Keep | None = None) -> None:
         chosen = backend_of(backend)
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise UsageError(f"threads is a positive number, not {str(threads)[:80]!r}")
-        self.model, self._threads, self._backend = model, threads, backend
+        self._known, self._threads, self._backend = model, threads, backend
         self.inputs = tuple(map(TensorSpec.of, model.rim.inputs))
         self.outputs = tuple(map(TensorSpec.of, model.rim.outputs))
         self.signatures = model.signatures
-        self._runner = Runner(model, Options(threads or 0, call, elsewhere=chosen.takes, sets=chosen.sets))
+        self._runner = Runner(model, Options(threads or 0, call, elsewhere=chosen.takes, sets=chosen.sets), keep)
         self._doors = rim.Doors(model)
         self._state = states.Memory(model.rim)
+
+    @property
+    def model(self) -> Model:
+        """The model that is compiled."""
+        return self._known if isinstance(self._known, Model) else self._known.whole
 
     @overload
     def run(self, inputs: Mapping[str, Any], signature: str | None = None) -> dict[str, Any]: ...
@@ -88,14 +95,14 @@ class CompiledModel:
         if signature is not None:
             return self._run_entry(inputs, self.entry(signature))
         if isinstance(inputs, Mapping):
-            return self._named(self._run(rim.by_position(self.model.rim.inputs, inputs)))
+            return self._named(self._run(rim.by_position(self._known.rim.inputs, inputs)))
         return self._run(inputs)
 
     __call__ = run
 
     def _run(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs in order, without the states, which are kept."""
-        given = rim.completed(self.model, inputs)
+        given = rim.completed(self._known, inputs)
         if not self._state.kept:
             return self._doors.leave(self._runner.run(self._doors.enter(given)))
         with self._state.open(given) as complete:
@@ -119,7 +126,7 @@ class CompiledModel:
     def entry(self, name: str) -> Entry:
         """A signature by its name; raises `UsageError` naming those there are."""
         if name not in self.signatures:
-            elsewhere = self.model.source is not None and name in self.model.source.signatures
+            elsewhere = self._known.source is not None and name in self._known.source.signatures
             hint = f"convert the file with signature={name!r}" if elsewhere else \
                 f"it has {', '.join(self.signatures) or 'none'}"
             raise UsageError(f"the model has no signature {name!r}", hint=hint)
@@ -134,7 +141,7 @@ class CompiledModel:
         if extra := [n for n in named if n not in own]:
             raise InputError(f"signature {entry.name!r} has no input {', '.join(map(repr, extra))}",
                              hint=f"the inputs are {', '.join(own)}")
-        found = self._named(self._run(rim.by_position(self.model.rim.inputs, {own[n]: v for n, v in named.items()})))
+        found = self._named(self._run(rim.by_position(self._known.rim.inputs, {own[n]: v for n, v in named.items()})))
         outputs = {n: found[port] for n, port in entry.outputs}
         return outputs if isinstance(inputs, Mapping) else list(outputs.values())
 

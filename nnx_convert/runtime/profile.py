@@ -19,7 +19,8 @@ from .blas import blas_threads
 from .runner import Arrays, Compiled, Frame
 
 if TYPE_CHECKING:
-    from .codegen.program import Frame as NativeFrame, NativeProgram, Unit
+    from .codegen.program import NativeProgram, Unit
+    from .codegen.ready import Frame as NativeFrame
 
 #: Runs before any counts.
 WARM_UP = 2
@@ -98,7 +99,7 @@ def of_numpy(compiled: Compiled, inputs: Arrays, runs: int) -> Profile:
 
 def of_native(program: NativeProgram, inputs: Arrays, runs: int) -> Profile:
     """The profile of a program that is compiled to be profiled; raises `RunError` where a run fails."""
-    from .codegen.program import Frame
+    from .codegen.ready import Frame
     program.run(inputs)                          # what is wrong with the inputs is found here
     frame = Frame(program)
     units = [(n, u) for n, u in enumerate(program.layout.units) if not viewing(u)]
@@ -124,7 +125,7 @@ class Watched:
 def watched(program: NativeProgram, frame: NativeFrame, inputs: Arrays) -> Watched:
     """Run a profiled program once in a frame."""
     from .codegen.pool import pool
-    from .codegen.program import Native
+    from .codegen.ready import Native
     steps: dict[int, float] = {}
     weights, workers, entered = program.weights.ctypes.data, pool(), 0.0
     begun = time.perf_counter()

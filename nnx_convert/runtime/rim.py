@@ -14,6 +14,7 @@ from ..model import Model, Operand
 from ..types import Array, Port, Quant, Shape
 from .given import NO_ARRAY, entered, left
 from .memory import affordable
+from .outline import Outline
 
 
 def listed(given: Any) -> list[Any]:
@@ -45,7 +46,7 @@ def optional(port: Port) -> bool:
     return port.dtype.startswith("optional")
 
 
-def completed(model: Model, given: Sequence[Any]) -> list[Any]:
+def completed(model: Model | Outline, given: Sequence[Any]) -> list[Any]:
     """Inputs by position, the states that are left out as None; raises `InputError` on another number of them."""
     ports = model.rim.inputs
     if len(given) == len(ports):
@@ -164,7 +165,7 @@ class Door:
 class Doors:
     """All ways into a model and out of it."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model | Outline) -> None:
         self.inputs = tuple(Door(p, model.operands[i]) for p, i in zip(model.rim.inputs, model.inputs, strict=True))
         self.outputs = tuple(Door(p, model.operands[i]) for p, i in zip(model.rim.outputs, model.outputs, strict=True))
         #: Shapes of inputs that were in order, outside and inside, where their arrays may enter as they are.

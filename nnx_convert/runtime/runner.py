@@ -11,22 +11,26 @@ import numpy as np
 
 from ..errors import NnxError, RunError
 from ..model import Model
-from ..types import OBJECTS, Array, Tensor
+from ..types import OBJECTS, Array, Shape, Tensor
 from .blas import blas_threads, cores, threads_for
 from .bind import FAILURES, Dynamic, Options, Program, bind, fill
 from .forks import Locked
 from .kernel import Call, Run
+from .outline import Outline
 from .memory import affordable, exhausted
 from .plan import ALIGN, Plan, plan
 
 if TYPE_CHECKING:
     from .codegen.program import NativeProgram
+    from .codegen.ready import Ready
     from .profile import Profile
 
 #: Programs kept, one per set of input shapes, and idle arenas kept per program.
 PROGRAMS, ARENAS = 8, 2
 
 Arrays = Sequence[Array | None]
+#: Takes a model, the shapes of its inputs, and the native program for them.
+Keep = Callable[[Model, tuple[Shape | None, ...], "Ready"], None]
 
 
 class Frame:
@@ -85,13 +89,22 @@ class Compiled:
 class Runner(Locked):
     """A model that runs on arrays of its operands' types and shapes; None is an optional input left out."""
 
-    def __init__(self, model: Model, options: Options) -> None:
+    def __init__(self, model: Model | Outline, options: Options, keep: Keep | None = None) -> None:
+        """`keep` is told of the first native program, and for which shapes it is."""
         super().__init__()
-        self.model, self.options = model, replace(options, call=options.call and remembered(options.call))
+        self._known, self._keep = model, keep
+        self.options = replace(options, call=options.call and remembered(options.call))
         self._programs: OrderedDict[object, Compiled | NativeProgram | None] = OrderedDict()
-        self._last: tuple[object, Compiled | NativeProgram | None] = None, None   # what the run before used
+        # What the run before used.
+        self._last: tuple[object, Compiled | Ready | None] = (None, None) if isinstance(model, Model) else (
+            model.shapes, model.program)
         self._natives = 0                        # programs made with native code
-        self._objects = any(o.type in OBJECTS for o in model.operands)
+        self._objects = isinstance(model, Model) and any(o.type in OBJECTS for o in model.operands)
+
+    @property
+    def model(self) -> Model:
+        """The model that is run."""
+        return self._known if isinstance(self._known, Model) else self._known.whole
 
     def run(self, inputs: Arrays) -> list[Array]:
         """The outputs, as new arrays; raises `RunError`."""
@@ -108,7 +121,10 @@ class Runner(Locked):
         key = tuple(shapes)
         with self._lock:
             if key not in self._programs:
-                self._programs[key] = self._made(shapes)
+                self._programs[key] = made = self._made(shapes)
+                if self._keep and made is not None and not isinstance(made, Compiled):
+                    self._keep(self.model, key, made)
+                    self._keep = None
                 while len(self._programs) > PROGRAMS:
                     self._programs.popitem(last=False)
             self._programs.move_to_end(key)

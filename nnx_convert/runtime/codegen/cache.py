@@ -11,13 +11,15 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from importlib.util import find_spec
+from io import BufferedReader
 from pathlib import Path
+from typing import Any
 
 #: The variable that names another folder; "0" or nothing is no cache.
 VARIABLE = "NNX_CACHE"
@@ -40,18 +42,24 @@ class Cache:
 
     def find(self, key: str) -> bytes | None:
         """What was kept under a key; None where there is nothing, or where it is not what was written."""
+        found = self.into(key, bytearray)
+        return None if found is None else bytes(found)
+
+    def into(self, key: str, room: Callable[[int], Any]) -> Any | None:
+        """What was kept under a key, read into an array of bytes that `room` gives; None as of `find`."""
         try:
             if not self._private():
                 return None
-            data = _read(self.folder / key)
-        except (OSError, ValueError):
+            with _opened(self.folder / key) as file:
+                head = file.read(len(MAGIC) + DIGEST)
+                found = room(os.fstat(file.fileno()).st_size - len(head))
+                if file.readinto(found) != len(found):
+                    return None
+        except (OSError, ValueError, MemoryError):
             return None
-        head = len(MAGIC) + DIGEST
-        if data is None or data[:head] != MAGIC + blake2b(data[head:], digest_size=DIGEST).digest():
-            return None
-        return data[head:]
+        return found if head == MAGIC + blake2b(found, digest_size=DIGEST).digest() else None
 
-    def keep(self, key: str, data: bytes) -> None:
+    def keep(self, key: str, data: bytes | memoryview) -> None:
         """Keep bytes under a key (a file's name); another process that keeps the same at once does no harm."""
         with suppress(OSError, ValueError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -100,17 +108,18 @@ def _own(found: os.stat_result) -> bool:
     return not hasattr(os, "geteuid") or (found.st_uid == os.geteuid() and not found.st_mode & OTHERS)
 
 
-def _read(path: Path) -> bytes | None:
-    """A file of this user's, marked as used now; None where it is no plain file or somebody else's."""
+def _opened(path: Path) -> BufferedReader:
+    """A file of this user's, marked as used now; raises `OSError` where it is no plain file or somebody else's."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
                      | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(handle, "rb") as file:
-        known = os.fstat(handle)
-        if not stat.S_ISREG(known.st_mode) or not _own(known):
-            return None
-        with suppress(OSError):
-            os.utime(path)
-        return file.read()
+    file = os.fdopen(handle, "rb")
+    known = os.fstat(handle)
+    if not stat.S_ISREG(known.st_mode) or not _own(known):
+        file.close()
+        raise PermissionError(path)
+    with suppress(OSError):
+        os.utime(path)
+    return file
 
 
 def user_cache() -> Cache | None:

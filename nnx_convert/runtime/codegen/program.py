@@ -1,56 +1,30 @@
 """A program as segments of native code, with NumPy steps between them where there is no native kernel."""
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from ...errors import RunError
-from ...types import Array, Tensor
-from ..bind import Program, Slot, Step, failing, fill
+from ...types import Tensor
+from ..bind import Program, Slot, Step
 from ..blas import cores
 from ..memory import affordable
 from ..plan import ALIGN, _Block, _place
+from .bands import BANDS, Banded
 from .fusion import groups
-from .ir import Function, Module
+from .ir import ALONE, Function, Module
 from .machine import Machine
 from .moves import Copy, FillBorders
-from .objects import Library, made
+from .objects import made
 from .parts import Storage
-from .pages import pages
 from .plans import recalling
 from .places import SLACK, Border, Place, room
-from .pool import RUN, barrier, pool
+from .pool import RUN, barrier
+from .ready import Layout, Ready, Segment
 from .stamps import STAMP, Stamp
 from .tasks import SCRATCH, Family, Group, Phases, Task, Workshop, family_of, slots_of
 
-Arrays = Sequence[Array | None]
-#: Idle arenas kept per program.
-ARENAS = 2
 #: What one thing in the order of a run does: operations natively, one in NumPy, or a copy that a reader wants.
 Unit = Group | Step | tuple[Slot, Slot]
-
-
-@dataclass
-class Layout:
-    """Where everything is: the order of units, each with its places, and the arena's size."""
-
-    units: list[Unit]
-    places: dict[Slot, Place]
-    scratch: dict[int, Place]
-    size: int
-    stamps: int | None = None       # where the stamps of a profiled program are
-
-    def stamp(self, n: int) -> list[Task]:
-        """The task that says when the unit of a number begins, and the one before ends; none without a profile."""
-        return [] if self.stamps is None else [Stamp(self.stamps + STAMP * n)]
-
-    @property
-    def fault(self) -> int:
-        """Where native code says what it met and cannot do: see `Workshop.check`."""
-        return self.size - ALIGN
 
 
 @dataclass
@@ -91,7 +65,7 @@ class Planner:
         """The borders that producers leave room for: where everyone who touches the image can do with them."""
         stiff = {self.root(s) for s in (*self.program.outputs, *self.storage.dense)}
         for unit in order:
-            family = family_of(unit.head.op) if isinstance(unit, Group) else None
+            family = _family(unit) if isinstance(unit, Group) else None
             if family is None or not family.strided:
                 touched = (*unit.reads, *(unit.outputs if isinstance(unit, Group) else unit.outs))
                 stiff.update(self.root(s) for s in touched)
@@ -172,7 +146,7 @@ def covers(have: Border, want: Border) -> bool:
 
 
 def _family(unit: Group) -> Family:
-    found = family_of(unit.head.op)
+    found = BANDS if isinstance(unit, Banded) else family_of(unit.head.op)
     if found is None:
         raise TypeError(unit.head.op.name)
     return found
@@ -200,7 +174,7 @@ def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]
                 tasks = None
             continue
         if tasks is None:
-            tasks = layout.stamp(n)
+            tasks = [*layout.stamp(n)]
             found.append(tasks)
         if images:
             tasks.append(FillBorders(images, waited=True))
@@ -226,7 +200,7 @@ def segment(m: Module, name: str, tasks: Sequence[Task]) -> None:
     f = Function(m, name, RUN, exported=True)
     wait, waits = barrier(m), 0
     for n, task in enumerate(tasks):
-        f.do(f"call void @{task.emit(m)}(ptr %arena, ptr %weights, i64 %thread, i64 %threads)")
+        f.do(f"call void @{task.emit(m)}({ALONE})")
         if waits_after(tasks, n):
             waits += 1
             f.do(f"call void @{wait}(ptr %sync, i64 {f.add('%base', f.mul('%threads', waits))}, i64 %threads)")
@@ -259,93 +233,22 @@ def told(found: Sequence[Stretch]) -> list[str]:
             for task in part]
 
 
-@dataclass(frozen=True)
-class Native:
-    """A native segment, ready to be called."""
-
-    address: int
-    waits: int      # barriers between its tasks
-
-
-class Frame:
-    """One arena with the arrays of inputs, outputs and NumPy steps cut out of it, used by one run at a time."""
-
-    def __init__(self, owner: NativeProgram) -> None:
-        program, places = owner.program, owner.layout.places
-        arena = pages(owner.layout.size)
-        self.arena = arena.ctypes.data
-        arrays = dict(program.constants) | {
-            s: p.of(arena, program.tensors[s].type.dtype) for s, p in places.items() if s in program.tensors}
-        self.inputs = [None if i is None else arrays[i] for i in program.inputs]
-        self.outputs = [arrays[i] for i in program.outputs]
-        self.fault = arena[owner.layout.fault:owner.layout.fault + 8].view(np.int64)
-        self.stamps = arena[owner.layout.stamps or owner.layout.fault:owner.layout.fault].view(np.uint64)
-        self.calls = [part if isinstance(part, Native) else (part, (
-            *(arrays[i] for i in part.outs), *fill(part.args, arrays), *(np.empty(s, d) for s, d in part.scratch)))
-            for part in owner.parts]
-        self._kept = arena
-
-
-class NativeProgram:
-    """A program whose native parts are compiled: what `runner.Compiled` is for NumPy alone.
+class NativeProgram(Ready):
+    """A program whose native parts are compiled now: what `runner.Compiled` is for NumPy alone.
 
     A `profiled` one keeps, in its arena, when each unit began and ended: see `stamps`.
     """
 
     def __init__(self, program: Program, machine: Machine, threads: int, *, profiled: bool = False) -> None:
-        self.program, self.threads = program, threads
         order = groups(program, machine)
         planner = Planner(program, machine, threads, profiled)
-        self.layout = planner.layout(order)
-        affordable(self.layout.size, "the arena")
-        shop = Workshop(machine, self.layout.places, program.constants, self.layout.fault)
+        layout = planner.layout(order)
+        affordable(layout.size, "the arena")
+        shop = Workshop(machine, layout.places, program.constants, layout.fault)
         with recalling(outlined(program)):
-            found = stretches(self.layout, planner, shop)
-        self.weights, self._checks = shop.blob(SLACK), tuple(shop.checks)
-        self.parts = self._compiled(found, machine)
-        self._blob = self.weights.ctypes.data
-        self._idle: deque[Frame] = deque(maxlen=ARENAS)
-
-    def _compiled(self, found: Sequence[Stretch], machine: Machine) -> list[Native | Step]:
-        native = {n: part for n, part in enumerate(found) if isinstance(part, list)}
-        if not native:
-            return [part for part in found if isinstance(part, Step)]
-        images = made(told(found), machine, lambda: segments(found, machine))
-        self._library = Library(images, [f"segment{n}" for n in native], machine)
-        waits = {n: sum(waits_after(tasks, i) for i in range(len(tasks))) for n, tasks in native.items()}
-        return [part if isinstance(part, Step) else Native(self._library.address(f"segment{n}"), waits[n])
-                for n, part in enumerate(found)]
-
-    @property
-    def arena(self) -> int:
-        """The bytes that a run needs beside the weights."""
-        return self.layout.size
-
-    def run(self, inputs: Arrays) -> list[Array]:
-        """The outputs, as new arrays."""
-        try:
-            frame = self._idle.pop()
-        except IndexError:
-            frame = Frame(self)
-        for to, array in zip(frame.inputs, inputs, strict=True):
-            if to is not None and array is not None:
-                np.copyto(to, array)
-        workers = pool()
-        for call in frame.calls:
-            if isinstance(call, Native):
-                workers.run(call.address, frame.arena, self._blob, self.threads, call.waits)
-                if self._checks and frame.fault[0]:
-                    raise self._error(int(frame.fault[0]))
-            else:
-                step, args = call
-                with failing(step.name, step.origin), np.errstate(all="ignore"):
-                    step.run(*args)
-        found = [o.copy() for o in frame.outputs]
-        self._idle.append(frame)
-        return found
-
-    def _error(self, fault: int) -> RunError:
-        """What native code met: the number of a check, and 32 bits of the value that failed it."""
-        number, value = fault >> 32, (fault & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)
-        text, origin = self._checks[number - 1]
-        return RunError(text.format(value), origin)
+            found = stretches(layout, planner, shop)
+        waits = {n: sum(waits_after(part, i) for i in range(len(part)))
+                 for n, part in enumerate(found) if isinstance(part, list)}
+        images = made(told(found), machine, lambda: segments(found, machine)) if waits else ()
+        parts = [part if isinstance(part, Step) else Segment(f"segment{n}", waits[n]) for n, part in enumerate(found)]
+        super().__init__(program, layout, threads, shop.blob(SLACK), tuple(shop.checks), parts, images, machine)

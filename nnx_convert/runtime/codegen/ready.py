@@ -1,0 +1,140 @@
+"""A program of native code that is ready to run: its code in memory, its weights packed, its arrays placed."""
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import RunError
+from ...types import Array
+from ..bind import Program, Slot, Step, failing, fill
+from ..plan import ALIGN
+from .machine import Machine
+from .objects import Library
+from .pages import pages
+from .places import Place
+from .pool import pool
+from .stamps import STAMP, Stamp
+
+if TYPE_CHECKING:
+    from .program import Unit
+
+Arrays = Sequence[Array | None]
+#: Idle arenas kept per program.
+ARENAS = 2
+
+
+@dataclass
+class Layout:
+    """Where everything is: the order of units, each with its places, and the arena's size."""
+
+    units: list[Unit]
+    places: dict[Slot, Place]
+    scratch: dict[int, Place]
+    size: int
+    stamps: int | None = None       # where the stamps of a profiled program are
+
+    def stamp(self, n: int) -> list[Stamp]:
+        """The task that says when the unit of a number begins, and the one before ends; none without a profile."""
+        return [] if self.stamps is None else [Stamp(self.stamps + STAMP * n)]
+
+    @property
+    def fault(self) -> int:
+        """Where native code says what it met and cannot do: see `Workshop.check`."""
+        return self.size - ALIGN
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A native segment by its symbol."""
+
+    symbol: str
+    waits: int      # barriers between its tasks
+
+
+@dataclass(frozen=True)
+class Native:
+    """A native segment, ready to be called."""
+
+    address: int
+    waits: int      # barriers between its tasks
+
+
+class Frame:
+    """One arena with the arrays of inputs, outputs and NumPy steps cut out of it, used by one run at a time."""
+
+    def __init__(self, owner: Ready) -> None:
+        program, places = owner.program, owner.layout.places
+        arena = pages(owner.layout.size)
+        self.arena = arena.ctypes.data
+        arrays = dict(program.constants) | {
+            s: p.of(arena, program.tensors[s].type.dtype) for s, p in places.items() if s in program.tensors}
+        self.inputs = [None if i is None else arrays[i] for i in program.inputs]
+        self.outputs = [arrays[i] for i in program.outputs]
+        self.fault = arena[owner.layout.fault:owner.layout.fault + 8].view(np.int64)
+        self.stamps = arena[owner.layout.stamps or owner.layout.fault:owner.layout.fault].view(np.uint64)
+        self.calls = [part if isinstance(part, Native) else (part, (
+            *(arrays[i] for i in part.outs), *fill(part.args, arrays), *(np.empty(s, d) for s, d in part.scratch)))
+            for part in owner.parts]
+        self._kept = arena
+
+
+class Ready:
+    """What runs natively of a program, the steps that NumPy runs between, and all that they need.
+
+    `images` are the object files, `parts` the segments in them and NumPy's steps, in order; `checks` are those of
+    `Workshop.check`.
+    """
+
+    def __init__(self, program: Program, layout: Layout, threads: int, weights: Array,
+                 checks: tuple[tuple[str, str], ...], parts: Sequence[Segment | Step], images: Sequence[bytes],
+                 machine: Machine) -> None:
+        self.program, self.layout, self.threads, self.weights = program, layout, threads, weights
+        self.checks, self.segments, self.images = checks, parts, images
+        symbols = [part.symbol for part in parts if isinstance(part, Segment)]
+        library = Library(images, symbols, machine) if symbols else None
+        self.parts: list[Native | Step] = []
+        for part in parts:
+            if isinstance(part, Step):
+                self.parts.append(part)
+            elif library is not None:
+                self.parts.append(Native(library.address(part.symbol), part.waits))
+        self._library, self._blob = library, weights.ctypes.data
+        self._idle: deque[Frame] = deque(maxlen=ARENAS)
+
+    @property
+    def arena(self) -> int:
+        """The bytes that a run needs beside the weights."""
+        return self.layout.size
+
+    def run(self, inputs: Arrays) -> list[Array]:
+        """The outputs, as new arrays."""
+        try:
+            frame = self._idle.pop()
+        except IndexError:
+            frame = Frame(self)
+        for to, array in zip(frame.inputs, inputs, strict=True):
+            if to is not None and array is not None:
+                np.copyto(to, array)
+        workers = pool()
+        for call in frame.calls:
+            if isinstance(call, Native):
+                workers.run(call.address, frame.arena, self._blob, self.threads, call.waits)
+                if self.checks and frame.fault[0]:
+                    raise self._error(int(frame.fault[0]))
+            else:
+                step, args = call
+                with failing(step.name, step.origin), np.errstate(all="ignore"):
+                    step.run(*args)
+        found = [o.copy() for o in frame.outputs]
+        self._idle.append(frame)
+        return found
+
+    def _error(self, fault: int) -> RunError:
+        """What native code met: the number of a check, and 32 bits of the value that failed it."""
+        number, value = fault >> 32, (fault & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)
+        text, origin = self.checks[number - 1]
+        return RunError(text.format(value), origin)
