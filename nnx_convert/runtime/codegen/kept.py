@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache as once
 from hashlib import sha256
-from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -100,7 +100,7 @@ def keeper(data: Any, options: object) -> Keeper | None:
 
 def parts(data: Any, options: object, machine: Machine) -> Iterator[bytes]:
     """All that makes a program, as bytes."""
-    texts = (sys.version, np.__version__, version("llvmlite"), machine.triple, machine.switches, repr(options))
+    texts = (sys.version, np.__version__, machine.triple, machine.switches, repr(options))
     yield " ".join(texts).encode()
     yield sources()
     found = sha256()
@@ -113,9 +113,12 @@ def parts(data: Any, options: object, machine: Machine) -> Iterator[bytes]:
 
 @once
 def sources() -> bytes:
-    """This package's files by name, size and time of change, as the interpreter tells its own compiled files."""
+    """This package's files and the compiler's by name, size and time of change, as the interpreter tells its own
+    compiled files."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    return "\n".join(sorted(told(root))).encode()
+    found = find_spec("llvmlite")
+    places = (root, *((found and found.submodule_search_locations) or ()))
+    return "\n".join(sorted(line for place in places for line in told(place))).encode()
 
 
 def told(folder: str) -> Iterator[str]:
