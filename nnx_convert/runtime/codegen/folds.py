@@ -14,8 +14,8 @@ from .elements import BOUNDS, CODE
 from .ir import SHARED, Function, Module, Operand, mask, number, parts, vector
 from .machine import Machine
 from .mathematics import select
-from .places import Place
-from .tasks import Family, Group, Task, Workshop, kind, native
+from .places import Place, dense_strides
+from .tasks import SCRATCH, Family, Group, Phases, Task, Workshop, kind, native
 from .turns import pieces
 
 #: Each fold's two-place operation and what it starts with; MOST is MAX where what is no number does not count.
@@ -132,11 +132,28 @@ def _takes_pool(b: Bound, _: Machine) -> bool:
     return floats(b) and not b.args.get("nchw")
 
 
-def _make_pool(w: Workshop, group: Group) -> Task:
-    b = group.head
-    top, left, _, _ = pads(b.args)
-    return Pool(w.place(b.slots["x"]), w.place(b.outputs[0]), (b.args["kh"], b.args["kw"]),
-                (b.args["sh"], b.args["sw"]), (top, left), POOLS[kind(b.op)], b.args["act"])
+def _make_pool(w: Workshop, group: Group) -> Task | Phases:
+    b, a = group.head, group.head.args
+    (top, left, _, _), x, out = pads(a), w.place(b.slots["x"]), w.place(b.outputs[0])
+    if not _apart(b):
+        return Pool(x, out, (a["kh"], a["kw"]), (a["sh"], a["sw"]), (top, left), POOLS[kind(b.op)], a["act"])
+    shape = (*x.shape[:2], *out.shape[2:])
+    along = Place("%arena", w.places[SCRATCH].offset, shape, dense_strides(shape, ITEM), ITEM)
+    return Phases((Pool(x, along, (1, a["kw"]), (1, a["sw"]), (0, left), "MAX", 0),
+                   Pool(along, out, (a["kh"], 1), (a["sh"], 1), (top, 0), "MAX", a["act"])))
+
+
+def _apart(b: Bound) -> bool:
+    """Whether the largest of windows are found along rows first and then along columns: where that reads less than
+    half as much."""
+    kh, kw, sh = (b.args[n] for n in ("kh", "kw", "sh"))
+    return POOLS[kind(b.op)] == "MAX" and bool(kh * kw >= 2 * (sh * kw + kh))
+
+
+def _between(group: Group, _: Machine) -> int:
+    """What is found along rows; all threads write it."""
+    x, out = group.head.args["x"].shape, group.head.outs[0].shape
+    return math.prod((*x[:2], *out[2:])) * ITEM if _apart(group.head) else 0
 
 
 @dataclass(frozen=True)
@@ -319,6 +336,6 @@ def _make_softmax(w: Workshop, group: Group) -> Task:
     return Softmax(w.place(b.slots["x"]), w.place(b.outputs[0]), b.args["x"].shape[-1], float(b.args["beta"]))
 
 
-native(Family(_takes_pool, _make_pool, strided=True), image.AVERAGE_POOL_2D, image.MAX_POOL_2D)
+native(Family(_takes_pool, _make_pool, scratch=_between, strided=True), image.AVERAGE_POOL_2D, image.MAX_POOL_2D)
 native(Family(_takes_reduce, _make_reduce), r.MEAN, r.REDUCE_SUM)
 native(Family(_takes_softmax, _make_softmax), norm.SOFTMAX)

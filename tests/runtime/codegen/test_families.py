@@ -95,7 +95,7 @@ def chain(rng: np.random.Generator) -> Net:
 def pool(rng: np.random.Generator) -> Net | None:
     """Windows of images."""
     n, h, w, c = draw(rng, 1, 3, 1)[0], *draw(rng, 1, 20, 2), *draw(rng, 1, 40, 1)
-    (kh, kw), (sh, sw) = draw(rng, 2, 5, 2), draw(rng, 1, 4, 2)
+    (kh, kw), (sh, sw) = draw(rng, 2, 8, 2), draw(rng, 1, 4, 2)
     pt, pb, pl, pr = (int(rng.integers(0, k)) for k in (kh, kh, kw, kw))
     oh, ow = sizes(h, kh, sh, 1, pt, pb), sizes(w, kw, sw, 1, pl, pr)
     covered = pt < kh and pl < kw and (oh - 1) * sh - pt < h and (ow - 1) * sw - pl < w
