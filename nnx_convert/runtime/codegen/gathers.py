@@ -4,12 +4,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ...ops import ex, gather
+import numpy as np
+
+from ...ops import ex, gather, host, indexing
 from ...types import I32, OBJECTS, Tensor
 from ..bind import Bound
 from .ir import SHARED, Function, Module
 from .machine import Machine
-from .places import Place
+from .places import Place, dense_strides
 from .strides import ENOUGH
 from .tasks import Family, Group, Task, Workshop, native
 
@@ -113,4 +115,74 @@ def _make(w: Workshop, group: Group) -> Task:
     return Gather(x, indices, out, sizes, check)
 
 
+# Tuples of indices.
+@dataclass(frozen=True)
+class Tuples:
+    """Stretches of `inner` bytes of x, picked by tuples of indices that are together, `each` of them for a batch.
+
+    `batch` are the bytes of x that one has. An axis that is indexed has so many bytes, and a check where its indices
+    are not known.
+    """
+
+    x: Place
+    indices: Place
+    out: Place
+    count: int
+    each: int
+    batch: int
+    inner: int
+    axes: tuple[tuple[int, Check | None], ...]
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("tuples", self), lambda name: self._build(m, name))
+
+    def _build(self, m: Module, name: str) -> None:
+        f = Function(m, name, SHARED)
+        first, last = f.share(self.count)
+        x, indices, out = (f.at(p.base, p.offset) for p in (self.x, self.indices, self.out))
+
+        def pick(i: str, _: list[str]) -> None:
+            at, here = f.mul(f.div(i, self.each), self.batch), f.at(indices, f.mul(i, len(self.axes) * INDEX))
+            for n, (size, check) in enumerate(self.axes):
+                index = f.let(f"sext i32 {f.load('i32', here, n * INDEX)} to i64")
+                at = f.add(at, f.mul(check.emit(f, index) if check else index, size))
+            f.copy(f.at(out, f.mul(i, self.inner)), f.at(x, at), self.inner)
+        f.loop(first, last, 1, [], pick)
+        f.finish()
+
+
+def _batched(b: Bound) -> tuple[int, int]:
+    """How many leading axes are those of batches, and how many behind them are indexed."""
+    indexed = 1 if "axis" in b.args else b.args["indices"].shape[-1]
+    return b.args.get("batch", 0), indexed
+
+
+def _takes_tuples(b: Bound, _: Machine) -> bool:
+    x, indices, out = b.args["x"], b.args["indices"], b.outs[0]
+    batch, indexed = _batched(b)
+    if x.type != out.type or x.type in OBJECTS or x.quant != out.quant or indices.type != I32 or not indexed:
+        return False
+    sizes = x.shape[batch:batch + indexed]
+    data = None if indices.data is None else indices.data.reshape(-1, indexed)
+    known = data is None or bool((data >= 0).all() and (data < np.array(sizes)).all())
+    return x.size > 0 < out.size and known and b.args.get("axis", batch) == batch
+
+
+def _make_tuples(w: Workshop, group: Group) -> Task:
+    b = group.head
+    x, indices, out = w.place(b.slots["x"]), w.place(b.slots["indices"]), w.place(b.outputs[0])
+    batch, indexed = _batched(b)
+    strides, axes = dense_strides(x.shape, x.item), []
+    for axis in range(batch, batch + indexed):
+        size, check = x.shape[axis], None
+        if b.args["indices"].data is None:
+            check = Check(size, w.check(f"index {{}} is not in [0, {size})", b.origin), w.fault)
+        axes.append((strides[axis], check))
+    count = indices.size // indexed
+    return Tuples(x, indices, out, count, count // math.prod(x.shape[:batch]), math.prod(x.shape[batch:]) * x.item,
+                  math.prod(x.shape[batch + indexed:]) * x.item, tuple(axes))
+
+
 native(Family(_takes, _make), gather.GATHER, gather.EMBEDDING_LOOKUP, ex.GATHER_EX)
+native(Family(_takes_tuples, _make_tuples), host.GATHER_ND, host.GATHER_BATCHED, indexing.GATHER_ND_BATCHED)

@@ -191,6 +191,24 @@ def picked(rng: np.random.Generator) -> Net:
     return net
 
 
+def tuples(rng: np.random.Generator) -> Net:
+    """Elements and rows by tuples of indices, of a run and known before, batch by batch as well."""
+    shape, kind, net = draw(rng, 1, 7, 4), KINDS[draw(rng, 0, len(KINDS), 1)[0]], Net()
+    x, (wide, k, batch) = net.input(rng.integers(0, 100, shape), kind), draw(rng, 1, 4, 3)
+    indices = np.stack([rng.integers(0, n, (3, wide)) for n in shape[:k]], -1)
+    outs = [net.op("host.GATHER_ND", x, at, shape=[3, wide, *shape[k:]], kind=kind)
+            for at in (net.input(indices, INT32), net.const(indices, INT32))]
+    heads = shape[:batch]
+    rows = net.input(rng.integers(0, shape[batch], (*heads, wide)), INT32)
+    outs.append(net.op("host.GATHER_BATCHED", x, rows, net.scalar(batch), net.scalar(batch),
+                       shape=[*heads, wide, *shape[batch + 1:]], kind=kind))
+    single = net.input(rng.integers(0, shape[batch], (*heads, wide, 1)), INT32)
+    outs.append(net.op("host.GATHER_ND_BATCHED", x, single, net.scalar(batch),
+                       shape=[*heads, wide, *shape[batch + 1:]], kind=kind))
+    net.model = net.finish(*outs)
+    return net
+
+
 def choices(rng: np.random.Generator) -> Net:
     """Comparisons, logic and choices of arrays that broadcast, arithmetic of integers, conversions."""
     shape = (*draw(rng, 1, 6, draw(rng, 0, 3, 1)[0]), int(rng.choice([1, 3, 16, 17, 40])))
@@ -270,7 +288,7 @@ def cut_by(rng: np.random.Generator) -> Net:
 
 MAKES: dict[str, Make] = {"cut by": cut_by, "matmul": matmul, "rows": rows, "turned": turned, "cut": cut,
                           "blocks": blocks, "edges": edges, "stacked": stacked, "groups": groups, "resized": resized,
-                          "picked": picked, "choices": choices, "folds": folds, "curves": curves}
+                          "picked": picked, "tuples": tuples, "choices": choices, "folds": folds, "curves": curves}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -283,6 +301,20 @@ def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
         assert native == len(net.model.operations), n
         assert all(g.dtype == w.dtype and g.shape == w.shape for g, w in zip(got, want, strict=True))
         assert apart([g.astype(float) for g in got], [w.astype(float) for w in want]) <= NEAR, n
+
+
+@pytest.mark.parametrize(("wrong", "size"), [([-1, 2], 3), ([1, 4], 4), ([3, 0], 3)])
+def test_a_tuple_out_of_bounds_is_told(wrong: list[int], size: int) -> None:
+    net = Net()
+    indices = net.input(np.zeros((2, 2)), INT32)
+    y = net.op("host.GATHER_ND", net.input(np.arange(12).reshape(3, 4)), indices, shape=(2,))
+    model, given = net.finish(y), np.arange(12, dtype=np.float32).reshape(3, 4)
+    value = next(v for v, n in zip(wrong, (3, 4), strict=True) if not 0 <= v < n)
+    for backend in ("numpy", "native"):
+        run = CompiledModel(model, backend=backend, threads=2)
+        with pytest.raises(RunError, match=rf"index {value} is not in \[0, {size}\)"):
+            run.run([np.array([[0, 1], wrong], np.int32), given])
+        np.testing.assert_array_equal(run.run([np.array([[2, 3], [0, 1]], np.int32), given])[0], [11, 1])
 
 
 @pytest.mark.parametrize("wrong", [-1, 5, -2**31, 2**31 - 1])
