@@ -36,6 +36,9 @@ def product(rng: Rng) -> Net:
     return net
 
 
+MAKES = {"nibbles": product}
+
+
 @pytest.mark.parametrize("machine", MACHINES)
 def test_native_code_gives_what_numpy_gives(machine: str) -> None:
     rng = np.random.default_rng(6)
