@@ -1,4 +1,4 @@
-"""Object files (ELF, x86-64) in memory, ready to be called: what a linker does, for code that needs little.
+"""Object files (ELF, x86-64 or aarch64) in memory, ready to be called: what a linker does, for code that needs little.
 
 LLVM's own linker would do, too; but it takes a sixth of a second to import, and it frees its code when the
 interpreter ends, under the feet of threads that wait in it.
@@ -11,13 +11,19 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-#: Section types and flags, symbol types, relocations: System V ABI, ELF-64 and its x86-64 supplement.
+#: Section types and flags, symbol types: System V ABI, ELF-64.
 PROGRAM, SYMBOLS, RELOCATIONS, ZEROS, ALLOCATED = 1, 2, 4, 8, 2
-ABSOLUTE, RELATIVE, CALL = 1, 2, 4
 #: A symbol that only its own file knows.
 LOCAL = 0
-#: `jmp [rip]`, and the address behind it: how a call reaches what is too far away.
-JUMP, STUB = b"\xff\x25\0\0\0\0", 16
+X86, AARCH64 = 62, 183
+#: Relocations by machine: addresses, and distances of 32 bits. Those that only aarch64 has: branches, the page of an
+#: address, and the place in it, by what an instruction counts it in (ELF for the Arm 64-bit Architecture).
+ABSOLUTE, RELATIVE = {X86: 1, AARCH64: 257}, {X86: (2, 4), AARCH64: (261,)}
+BRANCHES, PAGES, PLACES = (282, 283), 275, {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4}
+#: How a call reaches what is too far away: `jmp [rip]` or `ldr x16, .+8; br x16`, and the address behind it.
+JUMP, STUB = {X86: b"\xff\x25\0\0\0\0", AARCH64: b"\x50\0\0\x58\0\x02\x1f\xd6"}, 16
+#: The bytes that addresses' pages have for aarch64's instructions, whatever the system's pages are.
+GRAIN = 4096
 #: Sections stay this far apart, so that each keeps the alignment it asks for.
 PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None)
@@ -47,6 +53,7 @@ class Image:
     sections: list[Section] = field(default_factory=list)
     symbols: list[tuple[str, bool, int, int]] = field(default_factory=list)
     places: dict[int, int] = field(default_factory=dict)
+    machine: int = 0
 
     def __post_init__(self) -> None:
         self.sections = list(self._headers())
@@ -58,8 +65,9 @@ class Image:
             self.symbols.append((text, info >> 4 != LOCAL, section, value))
 
     def _headers(self) -> Iterator[Section]:
-        if self.data[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<HH", self.data, 16) != (1, 62):
-            raise ValueError("is no object file for x86-64")
+        kind, self.machine = struct.unpack_from("<HH", self.data, 16)
+        if self.data[:6] != b"\x7fELF\x02\x01" or kind != 1 or self.machine not in (X86, AARCH64):
+            raise ValueError("is no object file for x86-64 or aarch64")
         (start,), (size, count) = struct.unpack_from("<Q", self.data, 40), struct.unpack_from("<HH", self.data, 58)
         for n in range(count):
             _, kind, flags, _, offset, length, link, info, align, _ = struct.unpack_from(
@@ -112,10 +120,14 @@ class Loaded:
 
     def _relocate(self, image: Image, at: int, info: int, addend: int) -> None:
         symbol, kind = info >> 32, info & 0xFFFFFFFF
-        if kind == ABSOLUTE:
-            struct.pack_into("<Q", self._memory, at, self._base + self._place(image, symbol) + addend)
-        elif kind in (RELATIVE, CALL):
-            struct.pack_into("<i", self._memory, at, self._place(image, symbol) + addend - at)
+        to = self._place(image, symbol) + addend
+        if kind == ABSOLUTE[image.machine]:
+            struct.pack_into("<Q", self._memory, at, self._base + to)
+        elif kind in RELATIVE[image.machine]:
+            struct.pack_into("<i", self._memory, at, to - at)
+        elif image.machine == AARCH64:
+            code, = struct.unpack_from("<I", self._memory, at)
+            struct.pack_into("<I", self._memory, at, code | field_of(kind, at, to))
         else:
             raise ValueError(f"has a relocation of kind {kind}")
 
@@ -124,11 +136,23 @@ class Loaded:
         name, _, section, value = image.symbols[symbol]
         if section:
             return image.places[section] + value
-        return self._names[name] if name in self._names else self._stub(name)
+        return self._names[name] if name in self._names else self._stub(name, JUMP[image.machine])
 
-    def _stub(self, name: str) -> int:
+    def _stub(self, name: str, jump: bytes) -> int:
         if name not in self._stubs:
             target = ctypes.cast(getattr(_libc, name), ctypes.c_void_p).value
-            self._memory[self._end:self._end + 14] = JUMP + struct.pack("<Q", target)
+            self._memory[self._end:self._end + len(jump) + 8] = jump + struct.pack("<Q", target)
             self._stubs[name], self._end = self._end, self._end + STUB
         return self._stubs[name]
+
+
+def field_of(kind: int, at: int, to: int) -> int:
+    """The bits that a relocation puts into an instruction of aarch64; raises `ValueError` where it is of no such."""
+    if kind in BRANCHES:
+        return (to - at) >> 2 & (1 << 26) - 1
+    if kind == PAGES:
+        pages = to // GRAIN - at // GRAIN
+        return (pages & 3) << 29 | (pages >> 2 & (1 << 19) - 1) << 5
+    if kind in PLACES:
+        return to % GRAIN >> PLACES[kind] << 10
+    raise ValueError(f"has a relocation of kind {kind}")

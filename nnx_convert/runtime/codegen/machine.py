@@ -16,12 +16,12 @@ AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 AMX = frozenset({"amx-tile", "amx-int8"})
 BASELINE = frozenset({"sse", "sse2", "cx8", "fxsr", "mmx"})
 #: What every aarch64 has, and products of four signed bytes at once.
-AARCH64, DOTPROD = frozenset({"neon"}), frozenset({"dotprod"})
-#: What Linux calls a feature (arch/x86/include/asm/cpufeatures.h), where LLVM calls it otherwise, and where alike.
+AARCH64, DOTPROD, NOTHING = frozenset({"neon"}), frozenset({"dotprod"}), frozenset[str]()
+#: What Linux calls a feature (cpufeatures.h of x86, cpuinfo.c of arm64), and LLVM otherwise, and what both call alike.
 USED = {"pni": "sse3", "sse4_1": "sse4.1", "sse4_2": "sse4.2", "bmi1": "bmi", "abm": "lzcnt", "avx_vnni": "avxvnni",
         "avx512_vnni": "avx512vnni", "avx512_vbmi2": "avx512vbmi2", "avx512_bitalg": "avx512bitalg",
         "avx512_vpopcntdq": "avx512vpopcntdq", "avx512_bf16": "avx512bf16", "avx512_fp16": "avx512fp16",
-        "amx_tile": "amx-tile", "amx_int8": "amx-int8", "amx_bf16": "amx-bf16"}
+        "asimddp": "dotprod", "amx_tile": "amx-tile", "amx_int8": "amx-int8", "amx_bf16": "amx-bf16"}
 ALIKE = frozenset({"sse", "sse2", "ssse3", "avx", "avx2", "fma", "f16c", "bmi2", "popcnt", "movbe", "xsave", "cmov",
                    "cx8", "cx16", "fxsr", "mmx", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl",
                    "avx512ifma", "avx512vbmi", "gfni"})
@@ -32,12 +32,13 @@ class Machine:
     """A target triple and the features that code may use.
 
     `bits` is the width of a vector register, `registers` how many there are. Without `sparse`, weights that are
-    zero are multiplied as well, to compare the two.
+    zero are multiplied as well, to compare the two. If `fast`, bytes are rounded as `nearest` does it.
     """
 
     triple: str
     features: frozenset[str]
     sparse: bool = True
+    fast: bool = False
 
     @property
     def x86(self) -> bool:
@@ -107,10 +108,14 @@ def host() -> Machine:
     """
     if find_spec("llvmlite") is None:
         raise ImportError("there is no llvmlite")
-    known = told() if sys.platform == "linux" and os.uname().machine == "x86_64" else None
+    architecture = os.uname().machine if sys.platform == "linux" else ""
+    known = told() if architecture in ("x86_64", "aarch64") else None
+    if architecture == "aarch64":
+        known = AARCH64 | DOTPROD & (known or NOTHING)
     if known is not None:
         tiles = known >= AMX and permitted()
-        return Machine("x86_64-unknown-linux-gnu", frozenset(f for f in known if tiles or not f.startswith("amx")))
+        usable = frozenset(f for f in known if tiles or not f.startswith("amx"))
+        return Machine(f"{architecture}-unknown-linux-gnu", usable)
     import llvmlite.binding as llvm
     found = llvm.get_host_cpu_features()
     return Machine(llvm.get_process_triple(), frozenset(name for name, there in found.items() if there))
@@ -123,11 +128,11 @@ def permitted() -> bool:
 
 
 def told(path: str = "/proc/cpuinfo") -> frozenset[str] | None:
-    """The features that Linux tells of an x86-64, those that code may use; None where it tells nothing."""
+    """The features that Linux tells of a processor, those that code may use; None where it tells nothing."""
     with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
             name, _, flags = line.partition(":")
-            if name.strip() == "flags":
+            if name.strip() in ("flags", "Features"):
                 there = set(flags.split())
                 return frozenset(USED.get(flag, flag) for flag in there if flag in USED or flag in ALIKE)
     return None

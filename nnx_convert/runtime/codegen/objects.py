@@ -116,7 +116,7 @@ class Library:
     """Object files in memory. Their code lives as long as it does."""
 
     def __init__(self, images: Sequence[bytes], symbols: Sequence[str], machine: Machine) -> None:
-        own = machine.x86 and sys.platform == "linux"
+        own = sys.platform == "linux" and machine.triple.startswith(("x86_64", "aarch64"))
         self._loaded = Loaded(images) if own else Linked(images, symbols, machine)
 
     def address(self, symbol: str) -> int:

@@ -20,11 +20,12 @@ from row_runs import usual
 
 from nnx_convert import CompiledModel, Model, NnxError, convert
 from nnx_convert.runtime.bind import Dynamic, Options, Program, Step, bind, fill
+from nnx_convert.runtime.codegen.fusion import groups
 from nnx_convert.runtime.codegen.ir import Module
 from nnx_convert.runtime.codegen.machine import Machine
 from nnx_convert.runtime.codegen.places import SLACK
-from nnx_convert.runtime.codegen.program import Native, NativeProgram, Stretch, segment, waits_after
-from nnx_convert.runtime.codegen.tasks import Task, taken
+from nnx_convert.runtime.codegen.program import Planner, Stretch, segment, stretches, waits_after
+from nnx_convert.runtime.codegen.tasks import Task, Workshop, taken
 from nnx_convert.runtime.runner import Compiled, call
 from nnx_convert.types import Tensor
 
@@ -123,22 +124,17 @@ def of_file(path: Path, inputs: Sequence[Array] = ()) -> Case:
     return Case(f"{path.parent.name}/{path.name}", whole.model, tuple(found))
 
 
-class Planned(NativeProgram):
-    """A program that is not compiled."""
-
-    def _compiled(self, found: Sequence[Stretch], _: Machine) -> list[Native | Step]:
-        self.found = list(found)
-        return []
-
-
 class Placed:
     """A program as stretches of tasks and NumPy steps, its weights packed, nothing compiled."""
 
     def __init__(self, case: Case, machine: Machine, threads: int) -> None:
         self.case, self.threads = case, threads
-        self.program = case.bound(machine)
-        planned = Planned(self.program, machine, threads)
-        self.layout, self.weights, self.parts = planned.layout, planned.weights, planned.found
+        program = self.program = case.bound(machine)
+        planner = Planner(program, machine, threads)
+        self.layout = planner.layout(groups(program, machine))
+        shop = Workshop(machine, self.layout.places, program.constants, self.layout.fault)
+        self.parts: list[Stretch] = stretches(self.layout, planner, shop)
+        self.weights = shop.blob(SLACK)
 
     @property
     def tasks(self) -> list[Task]:

@@ -19,7 +19,7 @@ from nnx_convert.runtime.codegen import cache, machine
 from nnx_convert.runtime.codegen.cache import Cache, key, user_cache
 from nnx_convert.runtime.codegen.ir import Function, Module
 from nnx_convert.runtime.codegen.loader import Loaded
-from nnx_convert.runtime.codegen.machine import AVX512, BASELINE, told
+from nnx_convert.runtime.codegen.machine import AVX512, BASELINE, DOTPROD, told
 from nnx_convert.runtime.codegen.objects import Library, Linked, apart, compiled, together
 
 #: Whether this is a machine that needs no compiler to be known, nor to load what is compiled.
@@ -158,6 +158,8 @@ def test_linux_tells_what_llvm_finds(tmp_path: Path) -> None:
         assert host().triple == llvm.get_process_triple()
     (tmp_path / "cpuinfo").write_text("processor: 0\nflags\t\t: fpu pni avx512_vnni amx_tile never_heard_of\n")
     assert told(str(tmp_path / "cpuinfo")) == {"sse3", "avx512vnni", "amx-tile"}
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nFeatures\t: fp asimd asimddp sve\n")
+    assert told(str(tmp_path / "cpuinfo")) == DOTPROD
     assert told(str(tmp_path / "nothing")) is None
 
 
