@@ -54,3 +54,20 @@ def test_what_is_no_number_is_no_extreme(machine: str) -> None:
     assert native == len(outs)
     for g, w in zip(got, want, strict=True):
         np.testing.assert_array_equal(g, w)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("kind", [FLOAT32, INT32, OperandCode.TENSOR_INT64], ids=lambda k: k.name)
+def test_running_sums_and_products_are_those_of_numpy(kind: OperandCode, machine: str) -> None:
+    rng = np.random.default_rng(31)
+    for n in range(8):
+        shape = [int(rng.choice([1, 2, 5, 16, 19])) for _ in range(rng.integers(1, 4))]
+        net, axis, (exclusive, reverse) = Net(), int(rng.integers(0, len(shape))), (bool(n & 1), bool(n & 2))
+        x = net.input(numbers(rng, shape, kind), kind)
+        outs = [net.op("host.CUMSUM", x, *map(net.scalar, (axis, exclusive, reverse)), shape=shape, kind=kind)]
+        outs += [net.op("CUMULATE", x, net.const([axis], INT32), *map(net.scalar, (exclusive, reverse, product)),
+                        shape=shape, kind=kind) for product in (False, True)]
+        want, got, native = both(net.finish(*outs), net.given, MACHINES[machine], 1 + n % 2)
+        assert native == len(outs)
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_array_equal(g, w)
