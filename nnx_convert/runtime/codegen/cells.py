@@ -13,11 +13,11 @@ from ..bind import Bound
 from . import mathematics
 from .dense import packed
 from .elements import tensors_of
-from .ir import Function, number, vector
+from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .places import Place
 from .recurrent import Direction, Recurrence, State, fitting, in_time, room_of
-from .tasks import SCRATCH, Family, Group, Task, Workshop, native
+from .tasks import SCRATCH, Family, Group, Phases, Task, Workshop, native
 
 #: TFLite's codes of the functions of a cell: bounds, or one of the two curves.
 BOUNDS: dict[int, tuple[float | None, float | None]] = {0: (None, None), 1: (0.0, None), 3: (0.0, 6.0)}
@@ -170,6 +170,31 @@ def _make_lstm(w: Workshop, group: Group) -> Task:
     return Recurrence(tuple(d for d, _ in made), made[0][1], b.args[_cells(b)[0][0]].wo.shape[0], w.place(SCRATCH))
 
 
+@dataclass(frozen=True)
+class Blank:
+    """Zeros in the whole of an array without gaps."""
+
+    out: Place
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        def build(name: str) -> None:
+            f = Function(m, name, SHARED)
+            first, last = f.share(self.out.size)
+            count = f.mul(f.let(f"sub i64 {last}, {first}"), self.out.item)
+            f.fill(f.at(self.out.base, f.add(self.out.offset, f.mul(first, self.out.item))), 0, count)
+            f.finish()
+        return m.once(("blank", self), build)
+
+
+def _make_step(w: Workshop, group: Group) -> Task | Phases:
+    """One step of each sequence; what is scratch to others holds zeros."""
+    b = group.head
+    scratch, h, c, out = (w.place(s) for s in b.outputs)
+    own, cell = _direction(w, b, 0, (in_time(out, True), (h, c)))
+    return Phases((Recurrence((own,), cell, b.args["cell"].wo.shape[0], w.place(SCRATCH)), Blank(scratch)))
+
+
 def _alike(b: Bound, machine: Machine) -> bool:
     """Both directions are of one kind of cell."""
     if not _takes_lstm(b, machine):
@@ -220,6 +245,7 @@ def _make_gru(w: Workshop, group: Group) -> Task:
     return Recurrence(tuple(found), Gru(), units, w.place(SCRATCH))
 
 
+native(Family(_takes_lstm, _make_step, scratch=_lstm_room), rnn.LSTM)
 native(Family(_takes_lstm, _make_lstm, scratch=_lstm_room), rnn.UNIDIRECTIONAL_SEQUENCE_LSTM)
 native(Family(_alike, _make_lstm, scratch=_lstm_room), rnn.BIDIRECTIONAL_SEQUENCE_LSTM)
 native(Family(_takes_gru, _make_gru, scratch=_gru_room), rnn_nd.GRU_SEQUENCE)

@@ -59,6 +59,21 @@ def lstm(rng: np.random.Generator) -> Net:
     return net
 
 
+def step(rng: np.random.Generator) -> Net:
+    """One step of a few sequences, twice."""
+    batch, units, width = (int(rng.integers(1, n)) for n in (4, 40, 24))
+    gates, peepholes, net = int(rng.choice([3, 4])), bool(rng.integers(0, 2)), Net()
+    x, outs = net.input(rng.standard_normal((batch, width))), list[int]()
+    states = [net.input(rng.standard_normal((batch, units))) for _ in range(2)]
+    for _ in range(2):
+        rest = [net.scalar(4), net.scalar(float(rng.choice([0.0, 0.4]))), net.scalar(0.0)]
+        kinds = [((batch, units * gates), FLOAT32), *[((batch, units), FLOAT32)] * 3]
+        found = net.ops("LSTM", x, *cell(net, rng, (units, width), gates, peepholes), *states, *rest, outs=kinds)
+        outs, states = outs + found, found[1:3]
+    net.model = net.finish(*outs)
+    return net
+
+
 def gru(rng: np.random.Generator) -> Net:
     """One direction, forwards or backwards, or two."""
     time, batch, units, width = (int(rng.integers(1, n)) for n in (12, 4, 40, 24))
@@ -76,7 +91,7 @@ def gru(rng: np.random.Generator) -> Net:
     return net
 
 
-MAKES: dict[str, Make] = {"lstm": lstm, "gru": gru}
+MAKES: dict[str, Make] = {"lstm": lstm, "step": step, "gru": gru}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
