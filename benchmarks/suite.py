@@ -23,6 +23,9 @@ MEMORY = ("hello_world_fp32", "mobilenet_v2_1.0_224_int8_perchannel", "face_land
           "resnet8_cifar_int8", "kws_dscnn_int8", "vww_96_int8", "micro_speech_int8", "person_detect_int8")
 #: A run may take its weights, so many arenas and so many bytes.
 ARENAS, SPARE = 2, 60 << 20
+#: Seconds to compile a model and run it, nothing being in the cache; and those of models that have a bound of their
+#: own.
+COLDEST, COLD = 2.0, {"mobilenet_v2_1.0_224_int8_perchannel": 0.6}
 #: Seconds from the shell.
 HELP = 0.25
 CONVERT = {"mobilenet_v2_1.0_224_int8_perchannel": 0.6, "magika_v3_3": 1.0, "yolox_nano": 2.0, "ppocrv4_det": 2.0,

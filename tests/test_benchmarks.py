@@ -14,7 +14,7 @@ from benchmarks.rows import Row, merged, verdicts
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = {"latency": ["digits_cnn", "digits_cnn_int8", "--runs", "2", "--threads", "1"], "memory": ["digits_cnn"],
-         "startup": ["--runs", "1"]}
+         "startup": ["digits_cnn", "--runs", "1"]}
 
 
 def run(name: str, *words: str) -> subprocess.CompletedProcess[str]:

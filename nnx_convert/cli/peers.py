@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
@@ -75,6 +74,7 @@ class Peer:
     @property
     def version(self) -> str:
         """Its version; "" where that is not known."""
+        from importlib.metadata import PackageNotFoundError, version
         try:
             return version(self.distribution)
         except PackageNotFoundError:
