@@ -23,6 +23,7 @@ from .epilogue import Epilogue, blocks_of, dealt, order_of
 from .integers import flipped, lift, pairs, quads, widened
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
+from .nearest import product_scales
 from .places import Border, Place
 from .requantise import Range, Scaling, Steps, block, planned
 from .sums import Addition, addition_of, joins
@@ -248,7 +249,8 @@ def reals(b: Bound, count: int) -> list[float]:
 def scaling(b: Bound, reach: tuple[Array, Array], machine: Machine) -> Scaling:
     """How an operation's sums, from the least to the greatest, become its outputs."""
     steps = Steps.of(np.array(reals(b, reach[0].size)), *reach, kind(b.op) == "FULLY_CONNECTED")
-    return planned(steps, Range.of(b.outs[0], b.args["act"]), machine)
+    fast = product_scales(b.args["x"], b.args["w"], b.outs[0], reach[0].size)
+    return planned(steps, Range.of(b.outs[0], b.args["act"]), machine, fast)
 
 
 @dataclass(frozen=True, eq=False)

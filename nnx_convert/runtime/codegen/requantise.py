@@ -17,6 +17,7 @@ from .integers import SIGN, bounded
 from .ir import Function, number, vector
 from .machine import Machine
 from .mathematics import flags
+from .nearest import nearest
 from .objects import apart, together
 from .plans import recalled
 
@@ -24,7 +25,7 @@ from .plans import recalled
 PARAMETERS = {"above": ("float", "float"), "around": ("float", "float"),
               "finely above": ("float", "float", "float"), "finely around": ("float", "float", "float"),
               "shifts": ("i32", "i32", "i32", "i32"),
-              "double": ("double",)}
+              "double": ("double",), "nearest": ("float",)}
 SIZES = {"float": 4, "i32": 4, "double": 8}
 TYPES = {"float": np.float32, "i32": np.int32, "double": np.float64}
 #: More than the second slope's product and sum with the offset are off, being rounded.
@@ -121,8 +122,10 @@ class Steps:
         return bool(not deep and not wide and (self.reals * self.bound < 2.0 ** 30).all())
 
 
-def planned(steps: Steps, out: Range, machine: Machine) -> Scaling:
-    """The cheapest formula that is exact for every channel."""
+def planned(steps: Steps, out: Range, machine: Machine, fast: Array) -> Scaling:
+    """The cheapest formula that is exact for every channel; where rounding is fast, that of these multipliers."""
+    if machine.fast:
+        return Scaling("nearest", (fast,))
     asked = f"{out} {steps.exact} {machine.switches}".encode()
     question = (asked, *(a.tobytes() for a in (steps.m, steps.s, steps.reals, steps.low, steps.high)))
     formula, *parameters = apart(recalled(question, lambda: _written(_planned(steps, out, machine))))
@@ -286,6 +289,8 @@ def by_formula(f: Function, formula: str, lanes: int, x: str, given: list[str]) 
     if formula == "double":
         return _by_double(f, lanes, x, given[0])
     whole, real = vector(lanes, "i32"), vector(lanes)
+    if formula == "nearest":
+        return nearest(f, lanes, f.let(f"fmul {real} {f.let(f'sitofp {whole} {x} to {real}')}, {given[0]}"))
     slope, *rest, shift = given
     if formula.endswith("around"):
         sign = f.let(f"and {whole} {x}, {number(whole, SIGN)}")

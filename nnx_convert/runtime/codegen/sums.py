@@ -21,6 +21,7 @@ from .elements import merged, spread, start
 from .integers import SIGN, centred
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
+from .nearest import addends
 from .places import Place
 from .requantise import Range, by_shifts, narrowed
 from .repeats import joined_rows
@@ -39,6 +40,7 @@ class Addition:
     """The sum (`sign` 1) or the difference (-1) of two numbers of bytes.
 
     `pairs` scale the first, the second and the result; with `floats` the two slopes and the offset that do the same.
+    If it is `fast`, it is that of `nearest.addends`.
     """
 
     first: Range
@@ -47,6 +49,7 @@ class Addition:
     sign: int
     pairs: tuple[Pair, Pair, Pair]
     floats: tuple[float, float, float] | None
+    fast: tuple[int, int, int] | None = None
 
     def emit(self, f: Function, lanes: int, x: str, other: str) -> str:
         """Steps of the output's grid, without its zero point, of such steps of the first's and bytes of the second."""
@@ -54,7 +57,16 @@ class Addition:
 
     def total(self, f: Function, lanes: int, x: str, y: str) -> str:
         """The same of such steps of both."""
+        if self.fast:
+            return self._products(f, lanes, x, y, *self.fast)
         return self._floats(f, lanes, x, y, *self.floats) if self.floats else self._shifts(f, lanes, x, y)
+
+    def _products(self, f: Function, lanes: int, x: str, y: str, first: int, second: int, shift: int) -> str:
+        whole = vector(lanes, "i32")
+        a = f.let(f"mul {whole} {x}, {number(whole, first)}")
+        b = f.let(f"mul {whole} {y}, {number(whole, self.sign * second)}")
+        total = f.let(f"add {whole} {f.let(f'add {whole} {a}, {b}')}, {number(whole, 1 << shift >> 1)}")
+        return f.let(f"ashr {whole} {total}, {number(whole, shift)}")
 
     def _floats(self, f: Function, lanes: int, x: str, y: str, a: float, b: float, offset: float) -> str:
         whole, real = vector(lanes, "i32"), vector(lanes)
@@ -74,7 +86,7 @@ class Addition:
 
 
 @lru_cache(maxsize=256)
-def addition(x: Tensor, y: Tensor, out: Tensor, act: int, sign: int, fused: bool) -> Addition:
+def addition(x: Tensor, y: Tensor, out: Tensor, act: int, sign: int, fused: bool, fast: bool) -> Addition:
     """The addition of two tensors. `fused`: a product and a sum are rounded once."""
     (sx, _), (sy, _), (so, _) = map(grid, (x, y, out))
     twice = 2.0 * max(float(sx), float(sy))
@@ -82,7 +94,7 @@ def addition(x: Tensor, y: Tensor, out: Tensor, act: int, sign: int, fused: bool
              multiplier(twice / float(f32((1 << LEFT) * so))))
     ranges = Range.of(x), Range.of(y), Range.of(out, act)
     slopes = float(sx) / float(so), sign * float(sy) / float(so)
-    return Addition(*ranges, sign, pairs, _floats(ranges, pairs, *slopes, fused))
+    return Addition(*ranges, sign, pairs, _floats(ranges, pairs, *slopes, fused), addends(x, y, out) if fast else None)
 
 
 def _values(r: Range) -> Array:
@@ -120,7 +132,8 @@ def taken(b: Bound, _: Machine) -> bool:
 def of(b: Bound, machine: Machine, turned: bool = False) -> Addition:
     """An operation as an addition; `turned`: its second argument comes first."""
     x, y = (b.args[n] for n in ("yx" if turned else "xy"))
-    return addition(bare(x), bare(y), bare(b.outs[0]), b.args["act"], -1 if kind(b.op) == "SUB" else 1, machine.fused)
+    sign = -1 if kind(b.op) == "SUB" else 1
+    return addition(bare(x), bare(y), bare(b.outs[0]), b.args["act"], sign, machine.fused, machine.fast)
 
 
 def bare(t: Tensor) -> Tensor:

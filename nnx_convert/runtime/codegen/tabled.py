@@ -15,6 +15,7 @@ from .integers import centred
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .mathematics import flags
+from .nearest import product_scales
 from .places import Place
 from .requantise import Range, Steps, alike, narrowed, planned, rounded_away, scaled
 from .sums import summed, taken as taken_pair
@@ -57,7 +58,7 @@ def _make_product(w: Workshop, group: Group) -> Task:
     steps = Steps(np.array([m]), np.array([s]), np.ldexp(np.array([float(m)]), s - 31), np.array([-1 << 16]),
                   np.array([1 << 16]))
     range_ = Range.of(out, b.args["act"])
-    found = planned(steps, range_, w.machine)
+    found = planned(steps, range_, w.machine, product_scales(x, y, out, 1))
     product = Product(Range.of(x), Range.of(y), range_, found.formula, w.pack(alike(0, found, w.machine.lanes)))
     return summed(w, b, product)
 

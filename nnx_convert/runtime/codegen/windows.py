@@ -16,6 +16,7 @@ from .integers import bounded, widened
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .mathematics import select
+from .nearest import mean_scale
 from .places import Place
 from .requantise import NOTHING, Range, Steps, alike, narrowed, planned, scaled
 from .tasks import Family, Group, Task, Workshop, kind, native
@@ -172,7 +173,7 @@ def _make_mean(w: Workshop, group: Group) -> Task:
     if sizes is None:
         raise TypeError(b.op.name)
     x, out = b.args["x"], Range.of(b.outs[0])
-    found = planned(mean_steps(b, sizes[1]), out, w.machine)
+    found = planned(mean_steps(b, sizes[1]), out, w.machine, mean_scale(x, b.outs[0], sizes[1]))
     offset = w.pack(alike(-grid(x)[1] * sizes[1], found, w.machine.lanes))
     return ByteMean(w.place(b.slots["x"]), w.place(b.outputs[0]), sizes, offset, found.formula, out,
                     x.type.dtype.kind == "i")
