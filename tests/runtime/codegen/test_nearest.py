@@ -110,16 +110,16 @@ def mean(rng: Rng) -> Case:
     return model, [x], even(sums, f32(1) / f32(h * w)) + zero
 
 
-MAKES: dict[str, Callable[[Rng], Case]] = {
+DRAWS: dict[str, Callable[[Rng], Case]] = {
     "convolution": convolution, "addition": addition, "product": product, "mean": mean}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("family", MAKES)
+@pytest.mark.parametrize("family", DRAWS)
 def test_native_code_gives_what_the_closed_forms_give(family: str, machine: str) -> None:
     rng, at = np.random.default_rng(3), replace(MACHINES[machine], fast=True)
     for n in range(12):
-        model, given, want = MAKES[family](rng)
+        model, given, want = DRAWS[family](rng)
         operands = [model.operands[i] for i in model.inputs]
         tensors = [Tensor(o.type, a.shape, o.quant) for o, a in zip(operands, given, strict=True)]
         program = bind(model, tensors, Options(1, call, elsewhere=lambda b: taken(b, at)))
