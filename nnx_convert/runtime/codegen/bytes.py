@@ -18,7 +18,8 @@ from ..bind import Bound
 from ..fixedpoint import grid, limits
 from ..products import real_multipliers
 from .amx import LANES, Depth, Tiled, config, height_of, packed as packed_tiles, repeated
-from .dense import as_image, as_row, pads, rows_of, runs_of
+from .dense import as_row, pads, rows_of, runs_of
+from .elements import matched
 from .epilogue import Epilogue, blocks_of, dealt, order_of
 from .integers import flipped, lift, pairs, quads, widened
 from .ir import SHARED, Function, Module, number, vector
@@ -288,7 +289,7 @@ def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, in
     b = group.head
     channels, kh, kw, depth = filters.shape
     added = addition_of(group, w.machine)
-    extras: Extras = (as_image(w.place(added[1]), out.shape),) if added else ()
+    extras: Extras = (matched(w.place(added[1]), out.shape),) if added else ()
     matrix, zero = filters.reshape(channels, -1).T, grid(b.args["w"])[1]
     reach, start = sums(b, matrix)
     centred = matrix.astype(np.int16) - zero

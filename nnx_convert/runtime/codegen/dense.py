@@ -391,9 +391,6 @@ def tile_of(shape: Shape, depth: int, taps: int, machine: Machine) -> tuple[Tile
     return (folded, True) if WORTH * next(costs) > next(costs) else (found, False)
 
 
-as_image, followed = matched, follows
-
-
 def on_side(p: Place) -> Place:
     """An image with its rows as columns."""
     (n, h, w, c), (image, row, cell, item) = p.shape, p.strides

@@ -8,8 +8,8 @@ import numpy as np
 from ...ops import conv
 from ...types import Array
 from ..bind import Bound
-from .dense import ITEM, Dense, as_image, border_of, followed, made, packed, padded, pads, taken
-from .elements import chained
+from .dense import ITEM, Dense, border_of, made, packed, padded, pads, taken
+from .elements import chained, follows, matched
 from .ir import ALONE, SHARED, Function, Module
 from .machine import Machine
 from .places import Border, Place
@@ -85,7 +85,7 @@ def in_groups(w: Workshop, group: Group, filters: Array, groups: int, dilations:
     units, kh, kw, depth = filters.shape
     each = units // groups
     chain, slots = chained(group.tail, b.outputs[0])
-    extras = tuple(replace(as_image(w.place(s), out.shape), shape=(*out.shape[:3], each)) for s in slots)
+    extras = tuple(replace(matched(w.place(s), out.shape), shape=(*out.shape[:3], each)) for s in slots)
     out = replace(out, shape=(*out.shape[:3], each), border=Border())
     n, rows, width, _ = out.shape
     tile = best(each, kw * depth, kh, n * rows, width, lanes, w.machine.registers)
@@ -184,5 +184,5 @@ def _make_transposed(w: Workshop, group: Group) -> Task:
     return Several(tuple(tasks))
 
 
-native(Family(_takes, _make, border_of, strided=True, fuses=followed), conv.GROUPED_CONV_2D)
+native(Family(_takes, _make, border_of, strided=True, fuses=follows), conv.GROUPED_CONV_2D)
 native(Family(_takes_transposed, _make_transposed, _border, strided=True), conv.TRANSPOSE_CONV_2D)
