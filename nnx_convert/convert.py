@@ -187,8 +187,8 @@ def evaluate(node: Node, values: Sequence[Any]) -> Sequence[Any] | None:
         return None
 
 
-def _ready(data: Data, folder: Path | None, shapes: Mapping[str, Shape], threads: int | None, backend: str
-           ) -> CompiledModel:
+def _ready(data: Data, folder: Path | None, shapes: Mapping[str, Shape], threads: int | None, backend: str,
+           rounding: str) -> CompiledModel:
     """What a file's bytes compile to, from its kept program where there is one."""
     from .runtime.backends import backend_of
     from .runtime.compiled import CompiledModel
@@ -196,10 +196,11 @@ def _ready(data: Data, folder: Path | None, shapes: Mapping[str, Shape], threads
     def make() -> Model:
         return artifact.from_bytes(data) if kind(data) == "nnx" else _compiled(
             data, HERE, shapes, False, lambda stage: None, folder=folder)
-    keeper = _keeper(data, (HERE, sorted(shapes.items()), threads)) if backend_of(backend).takes else None
+    options = HERE, sorted(shapes.items()), threads, rounding
+    keeper = _keeper(data, options) if backend_of(backend, rounding).takes else None
     known = keeper.find(make) if keeper else None
     lasting = keeper is not None and known is None and not _outside(data)
-    compiled = CompiledModel(known or make(), threads=threads, backend=backend,
+    compiled = CompiledModel(known or make(), threads=threads, backend=backend, rounding=rounding,
                              keep=keeper.keep if keeper and lasting else None)
     if shapes and known is None:
         compiled.prepare(shapes)
@@ -226,13 +227,15 @@ def load(path: str | Path) -> Model:
 
 
 def compile(model: Model | Source, *, threads: int | None = None, shapes: Mapping[str, Shape] | None = None,
-            backend: str = "auto", folder: str | Path | None = None) -> CompiledModel:
+            backend: str = "auto", rounding: str = "reference", folder: str | Path | None = None) -> CompiledModel:
     """A model that runs on this machine, from a Model, a source file or a .nnx file (by path, file object or bytes).
 
     `threads`: how many a run uses at most, all cores by default; what is done sooner alone has one. `shapes`
     compiles for these input sizes now, not at the first run. `backend`: "numpy", "native", or "auto": what the
     variable NNX_BACKEND names, else native code for the first eight sets of input sizes and NumPy for further ones
-    (without llvmlite, for all of them, which a warning says once). `folder`: as for `convert`.
+    (without llvmlite, for all of them, which a warning says once). `rounding`: "reference", to the bit what the
+    operations are defined to give, or "fast", to the bit what XNNPACK gives for convolutions, products, sums and means
+    of 8-bit numbers; for backend "native" only. `folder`: as for `convert`.
     Raises `FormatError` and `Unsupported` as `convert` does, `UsageError` on shapes or options that make no sense.
     """
     from .runtime.compiled import CompiledModel
@@ -241,8 +244,8 @@ def compile(model: Model | Source, *, threads: int | None = None, shapes: Mappin
         wanted = sizes(shapes)
         if not isinstance(model, Model):
             data, name = read(model)
-            return _ready(data, folder_of(model, folder), wanted, threads, backend)
-        compiled = CompiledModel(model, threads=threads, backend=backend)
+            return _ready(data, folder_of(model, folder), wanted, threads, backend, rounding)
+        compiled = CompiledModel(model, threads=threads, backend=backend, rounding=rounding)
         if wanted:
             compiled.prepare(wanted)
         return compiled

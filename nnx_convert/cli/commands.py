@@ -145,6 +145,8 @@ def convert(**options: Any) -> Work:
 @click.option("--rtol", type=click.FloatRange(0), help="The same, in parts of the expected number.")
 @click.option("--backend", type=click.Choice(("auto", "numpy", "native")), default="auto", show_default=True,
               help="What computes it.")
+@click.option("--rounding", type=click.Choice(("reference", "fast")), default="reference", show_default=True,
+              help="How native code rounds products of 8-bit numbers: as operations are defined, or as XNNPACK does.")
 @click.option("--threads", type=click.IntRange(1), metavar="N",
               help="Threads of a run, where it is long enough for several. [all cores]")
 @click.option("--signature", metavar="NAME",
@@ -161,6 +163,8 @@ def run(**options: Any) -> Work:
 @click.argument("file")
 @click.option("--backend", "backends", multiple=True, type=click.Choice(("auto", "numpy", "native")),
               help="What computes it; repeatable, the first is the one that others are compared with. [auto]")
+@click.option("--rounding", type=click.Choice(("reference", "fast")), default="reference", show_default=True,
+              help="How native code rounds products of 8-bit numbers: as operations are defined, or as XNNPACK does.")
 @click.option("--vs", "peers", callback=engines, metavar="litert,onnxruntime,openvino",
               help="Engines to run in turn with it; LiteRT reads .tflite files, ONNX Runtime .onnx files, OpenVINO "
                    "both.")

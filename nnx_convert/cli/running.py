@@ -41,12 +41,14 @@ class Ran:
 
 def run_file(file: str, given: Mapping[str, str], archive: str | None, seed: int | None,
              output: str | None, expect: str | None, atol: float | None, rtol: float | None, backend: str,
-             threads: int | None, signature: str | None, shapes: Mapping[str, Shape], report: str) -> ExitCode:
+             rounding: str, threads: int | None, signature: str | None, shapes: Mapping[str, Shape], report: str
+             ) -> ExitCode:
     """Do it; raises `NnxError`."""
     begun = time.perf_counter()
     with Progress() as progress:
         progress("compiling")
-        model = compile(entered(file, signature, shapes), threads=threads, shapes=shapes or None, backend=backend)
+        model = compile(entered(file, signature, shapes), threads=threads, shapes=shapes or None, backend=backend,
+                        rounding=rounding)
         inputs = gathered(*asked(model, signature, shapes), given, archive, seed)
         golden = read_archive(expect) if expect else {}
         progress("running")

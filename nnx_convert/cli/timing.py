@@ -61,7 +61,7 @@ class Contender:
     model: CompiledModel | None = None
 
 
-def bench_file(file: str, backends: Sequence[str], peers: Sequence[str], threads: int | None, runs: int,
+def bench_file(file: str, backends: Sequence[str], rounding: str, peers: Sequence[str], threads: int | None, runs: int,
                archive: str | None, seed: int, shapes: Mapping[str, Shape], per_op: bool, report: str) -> None:
     """Do it; raises `NnxError` where this package's own engine cannot run the file."""
     count = threads or cores()
@@ -70,7 +70,7 @@ def bench_file(file: str, backends: Sequence[str], peers: Sequence[str], threads
         inputs: tuple[Given, ...] = ()
         found = []
         for backend in backends or ("auto",):
-            own, inputs = ours(file, backend, count, archive, seed, shapes)
+            own, inputs = ours(file, backend, count, archive, seed, shapes, rounding)
             found.append(own)
         arrays = [g.array for g in inputs]
         found += [theirs(file, name, count, arrays) for name in peers]
@@ -89,11 +89,11 @@ def bench_file(file: str, backends: Sequence[str], peers: Sequence[str], threads
         show((*lines(Path(file).name, count, runs, inputs, rows), *(table(profile) if profile else ())), LABEL)
 
 
-def ours(file: str, backend: str, threads: int, archive: str | None, seed: int, shapes: Mapping[str, Shape]
-         ) -> tuple[Contender, tuple[Given, ...]]:
+def ours(file: str, backend: str, threads: int, archive: str | None, seed: int, shapes: Mapping[str, Shape],
+         rounding: str = "reference") -> tuple[Contender, tuple[Given, ...]]:
     """This package with a backend, run once, and the inputs it is given; raises `NnxError`."""
     begun = time.perf_counter()
-    model = compile(file, threads=threads, shapes=shapes or None, backend=backend)
+    model = compile(file, threads=threads, shapes=shapes or None, backend=backend, rounding=rounding)
     took = time.perf_counter() - begun
     inputs = gathered(model.inputs, shapes, {}, archive, seed)
     given = {g.name: g.array for g in inputs}

@@ -4,13 +4,15 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from ..errors import Notice, UsageError
 from .bind import Bound
 
 BACKENDS = ("auto", "numpy", "native")
+#: How products of bytes are rounded: as the operations are defined, or as XNNPACK does it, which takes less.
+ROUNDINGS = ("reference", "fast")
 #: The variable that says which one "auto" is.
 VARIABLE = "NNX_BACKEND"
 #: Sets of input shapes that "auto" compiles natively for one model; what meets more is too varied to wait for each.
@@ -19,13 +21,30 @@ SETS = 8
 
 @dataclass(frozen=True)
 class Backend:
-    """Which operations are run natively, none without `takes`, and for how many sets of input shapes (None: all)."""
+    """Which operations are run natively, none without `takes`, and for how many sets of input shapes (None: all).
+
+    If `fast`, bytes are rounded there as XNNPACK does it.
+    """
 
     takes: Callable[[Bound], bool] | None = None
     sets: int | None = None
+    fast: bool = False
 
 
-def backend_of(name: str) -> Backend:
+def backend_of(name: str, rounding: str = "reference") -> Backend:
+    """The backend of a name that rounds as it is told.
+
+    Raises `UsageError` where there is no such backend or rounding, or none on this machine.
+    """
+    if not isinstance(rounding, str) or rounding not in ROUNDINGS:
+        raise UsageError(f"there is no rounding {str(rounding)[:80]!r}: {', '.join(ROUNDINGS)}")
+    found = _named(name)
+    if rounding == "fast" and (found.takes is None or found.sets is not None):
+        raise UsageError("rounding 'fast' is native code's alone", hint="ask for backend 'native'")
+    return replace(found, fast=rounding == "fast")
+
+
+def _named(name: str) -> Backend:
     """The backend of a name; "auto" is the one that $NNX_BACKEND names, else native code where there is llvmlite.
 
     Raises `UsageError` where there is no such backend, or none on this machine.

@@ -93,6 +93,7 @@ class Options:
     once: bool = False                       # for a single run: what draws is computed while binding, too
     elsewhere: Callable[[Bound], bool] | None = None
     sets: int | None = None                  # of input shapes for which there is an elsewhere; None: all
+    fast: bool = False                       # bytes are rounded elsewhere as its quickest code does it
 
 
 def bind(model: Model, inputs: Sequence[Tensor | None], options: Options) -> Program:

@@ -60,15 +60,16 @@ class CompiledModel:
     """
 
     def __init__(self, model: Model | Outline, *, threads: int | None = None, backend: str = "auto",
-                 keep: Keep | None = None) -> None:
-        chosen = backend_of(backend)
+                 rounding: str = "reference", keep: Keep | None = None) -> None:
+        chosen = backend_of(backend, rounding)
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise UsageError(f"threads is a positive number, not {str(threads)[:80]!r}")
-        self._known, self._threads, self._backend = model, threads, backend
+        self._known, self._made = model, (threads, backend, rounding)
         self.inputs = tuple(map(TensorSpec.of, model.rim.inputs))
         self.outputs = tuple(map(TensorSpec.of, model.rim.outputs))
         self.signatures = model.signatures
-        self._runner = Runner(model, Options(threads or 0, call, elsewhere=chosen.takes, sets=chosen.sets), keep)
+        options = Options(threads or 0, call, elsewhere=chosen.takes, sets=chosen.sets, fast=chosen.fast)
+        self._runner = Runner(model, options, keep)
         self._doors = rim.Doors(model)
         self._state = states.Memory(model.rim)
 
@@ -170,12 +171,12 @@ class CompiledModel:
         return self._runner.compiled([rim.inside(s, o) for s, o in zip(chosen, operands, strict=True)])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self.model, self._threads, self._backend)
+        return _rebuilt, (self.model, *self._made)
 
     def __repr__(self) -> str:
         names = ", ".join(f"{s.name}: {s.dtype}{list(s.shape or ())}" for s in self.inputs)
         return f"<CompiledModel ({names}) -> {', '.join(s.name for s in self.outputs)}>"
 
 
-def _rebuilt(model: Model, threads: int | None, backend: str) -> CompiledModel:
-    return CompiledModel(model, threads=threads, backend=backend)
+def _rebuilt(model: Model, threads: int | None, backend: str, rounding: str) -> CompiledModel:
+    return CompiledModel(model, threads=threads, backend=backend, rounding=rounding)

@@ -168,7 +168,8 @@ class Runner(Locked):
         from .codegen.effort import worth
         from .codegen.program import NativeProgram
         bound = (step.bound for step in program.steps if step.bound is not None and step.elsewhere)
-        return NativeProgram(program, host(), worth(self.options.threads or cores(), bound), profiled=profiled)
+        machine = replace(host(), fast=self.options.fast)
+        return NativeProgram(program, machine, worth(self.options.threads or cores(), bound), profiled=profiled)
 
     def _eagerly(self, inputs: Arrays) -> list[Array]:
         """Step by step, each bound to the values of the one before."""

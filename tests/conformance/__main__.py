@@ -4,6 +4,7 @@
     python tests/conformance DENSIFY -v      # families whose name has the word, with each failing case
     python tests/conformance --pin           # pin what passes now
     python tests/conformance --litert        # record what LiteRT gives for the models of one operator
+    python tests/conformance --xnnpack       # record what XNNPACK gives for models of 8-bit numbers
 """
 from __future__ import annotations
 
@@ -21,6 +22,9 @@ def main(words: list[str]) -> None:
     """Print the summary."""
     if "--litert" in words:
         import_module("litert_answers").record()
+        return
+    if "--xnnpack" in words:
+        import_module("xnnpack_answers").record()
         return
     names = [w for w in words if not w.startswith("-")]
     passes: dict[str, int] = {}

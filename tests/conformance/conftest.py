@@ -10,7 +10,8 @@ from shared import SHARED
 from nnx_convert.runtime.backends import VARIABLE
 from nnx_convert.runtime.codegen import effort
 
-collect_ignore = [] if SHARED else ["test_cases.py", "test_sparse.py", "test_zoo.py", "test_onnx_models.py"]
+collect_ignore = [] if SHARED else ["test_cases.py", "test_sparse.py", "test_zoo.py", "test_onnx_models.py",
+                                  "test_xnnpack.py"]
 
 
 @pytest.fixture(autouse=True, params=["numpy", "native"])

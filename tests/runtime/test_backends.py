@@ -61,6 +61,19 @@ def test_a_backend_that_is_none_is_refused(name: str, variable: str, said: str, 
         backend_of(name)
 
 
+@pytest.mark.parametrize(("name", "rounding", "said"), [
+    ("native", "up", "there is no rounding 'up'"), ("numpy", "fast", "rounding 'fast' is native code's alone"),
+    ("auto", "fast", "rounding 'fast' is native code's alone")])
+def test_a_rounding_that_is_none_is_refused(name: str, rounding: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        backend_of(name, rounding)
+
+
+def test_a_copy_rounds_as_the_model_does() -> None:
+    model = CompiledModel(doubled(), backend="native", rounding="fast")
+    assert pickle.loads(pickle.dumps(model))._made == model._made == (None, "native", "fast")
+
+
 def test_without_llvmlite_auto_is_numpy_and_says_so_once(monkeypatch: pytest.MonkeyPatch,
                                                          recwarn: pytest.WarningsRecorder) -> None:
     def missing() -> Any:
