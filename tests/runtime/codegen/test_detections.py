@@ -28,6 +28,9 @@ def detections(rng: np.random.Generator, regular: bool) -> Net:
     return net
 
 
+MAKES = {"regular": lambda rng: detections(rng, True), "fast": lambda rng: detections(rng, False)}
+
+
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("regular", [False, True])
 def test_detections_are_those_of_numpy(regular: bool, machine: str) -> None:

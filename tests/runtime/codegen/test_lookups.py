@@ -1,6 +1,8 @@
 """Functions of bytes and of 16-bit integers by tables, natively: every answer is NumPy's."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from natively import MACHINES, Net, both
@@ -65,6 +67,15 @@ def joined(rng: np.random.Generator, kind: OperandCode) -> Net:
 
 
 CASES = {"one": (of_one, (Q8, Q8S, Q16S)), "two": (of_two, (Q8, Q8S)), "joined": (joined, (Q8, Q8S))}
+
+
+def any_kind(family: str) -> Callable[[np.random.Generator], Net]:
+    """A case of a family, of any of its types."""
+    make, kinds = CASES[family]
+    return lambda rng: make(rng, kinds[int(rng.integers(0, len(kinds)))])
+
+
+MAKES = {family: any_kind(family) for family in CASES}
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -48,6 +48,17 @@ def net(columns: dict[str, Any], x: np.ndarray, aggregate: int, targets: int) ->
     return made
 
 
+def trees(rng: np.random.Generator) -> Net:
+    """Trees of all questions."""
+    features, targets, count = (int(v) for v in rng.integers(1, 5, 3))
+    x = rng.integers(-3, 4, (int(rng.integers(1, 20)), features)) / 2
+    x[rng.random(x.shape) < 0.1] = rng.choice([np.nan, np.inf, -np.inf, -0.0])
+    return net(forest(rng, list(range(len(MODES) - 1)), 4 * count, features, targets), x, count % 4, targets)
+
+
+MAKES = {"trees": trees}
+
+
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("modes", [[0], [1], [0, 1, 2, 3], list(range(len(MODES) - 1))], ids=str)
 def test_trees_lead_where_numpy_comes_to(modes: list[int], machine: str) -> None:

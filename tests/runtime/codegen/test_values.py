@@ -61,6 +61,10 @@ def conversions(rng: np.random.Generator, kind: OperandCode) -> Net:
     return net
 
 
+MAKES = {"arithmetic": lambda rng: arithmetic(rng, WHOLE[int(rng.integers(0, len(WHOLE)))]),
+         "conversions": lambda rng: conversions(rng, ALL[int(rng.integers(0, len(ALL)))])}
+
+
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(("make", "kind"), [*((arithmetic, k) for k in WHOLE), *((conversions, k) for k in ALL)],
                          ids=lambda v: v.name if isinstance(v, OperandCode) else v.__name__)
