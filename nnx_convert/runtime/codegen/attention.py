@@ -24,6 +24,8 @@ from .turns import pieces
 
 #: Vectors of a panel: with as many rows as a tile of them has, every matrix is read from registers or near ones.
 WIDE = 2
+#: Operations on scores at most, and the products that may stand around them.
+MOST = 6
 PRODUCTS = ("BATCH_MATMUL", "MATMUL")
 
 
@@ -176,10 +178,6 @@ def joins(group: Group, b: Bound, machine: Machine) -> bool:
     if not chainable(b, machine) or len(group.tail) >= MOST:
         return False
     return by_rows(group, b) or _repeats(group, b)
-
-
-#: Operations on scores at most.
-MOST = 6
 
 
 def _repeats(group: Group, b: Bound) -> bool:
