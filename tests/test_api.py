@@ -62,7 +62,7 @@ def test_an_import_costs_little(module: str) -> None:
 
 SIGNATURES = {
     "convert": "(source, target, *, shapes, strict, progress, signature, folder)",
-    "compile": "(model, *, threads, shapes, backend, folder)",
+    "compile": "(model, *, threads, shapes, backend, rounding, folder)",
     "load": "(path)",
 }
 
