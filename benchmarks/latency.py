@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import report, suite
-from .measure import random_inputs  # noqa: F401
 from .rows import BOTH, OWN, Row, merged, verdicts
 
 HELD_BACK = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..schema import OpDef
 from ..types import Tensor, product
-from . import conv, conv_nd, ex, host, hybrid, linear, recurrent, rnn, rnn_nd
+from . import conv, conv_nd, ex, grids, host, hybrid, linear, recurrent, rnn, rnn_nd
 
 Args = Mapping[str, Any]
 #: From an operation's canonical arguments and its first output.
@@ -56,6 +56,12 @@ def product_of_matrices(args: Args, out: Tensor) -> int:
     return out.size * x.shape[-2 if args["adj_x"] else -1]
 
 
+def per_column(args: Args, out: Tensor) -> int:
+    """x @ y, the columns of x being the rows of y."""
+    x: Tensor = args["x"]
+    return out.size * x.shape[-1]
+
+
 def product_of_parts(args: Args, out: Tensor) -> int:
     """x @ w.T, over axes that are apart."""
     w, b = args["w"], args["b"]
@@ -71,9 +77,10 @@ COUNTS: dict[str, Count] = {op.name: count for ops, count in (
     ((conv.BATCH_MATMUL, host.MATMUL, hybrid.HYBRID_MATMUL), product_of_matrices),
     ((linear.LINEAR,), product_of_parts),
     ((host.CONV_3D,), per_output(0, 1, 2, 3)),
-    ((conv_nd.CONV_ND, conv_nd.DEFORM_CONV), per_filter),
+    ((conv_nd.CONV_ND, conv_nd.DEFORM_CONV, grids.CONV_INTEGER), per_filter),
+    ((grids.MATMUL_INTEGER,), per_column),
     ((conv_nd.TRANSPOSE_CONV_ND,), per_channel),
-    ((rnn_nd.RNN_SEQUENCE, rnn_nd.GRU_SEQUENCE, rnn_nd.LSTM_SEQUENCE), per_step),
+    ((rnn_nd.RNN_SEQUENCE, rnn_nd.GRU_SEQUENCE, rnn_nd.LSTM_SEQUENCE, grids.DYNAMIC_QUANTIZE_LSTM), per_step),
     ((rnn.RNN, rnn.UNIDIRECTIONAL_SEQUENCE_RNN, recurrent.SEQUENCE_RNN), per_row("w", "r")),
     ((rnn.BIDIRECTIONAL_SEQUENCE_RNN,), per_row("fw_w", "fw_r", "bw_w", "bw_r", "fw_aw", "bw_aw")),
     ((rnn.SVDF, hybrid.HYBRID_SVDF), per_row("wf", "wt")),

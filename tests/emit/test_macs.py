@@ -74,3 +74,6 @@ def test_what_has_any_number_of_axes() -> None:
     assert COUNTS["CONV_ND"]({"x": X, "w": W}, OUT) == 2 * 6 * 3 * 5 * 7 * (2 * 3 * 2)
     assert COUNTS["TRANSPOSE_CONV_ND"]({"x": X, "w": W}, OUT) == 2 * 4 * 5 * 6 * 7 * (2 * 3 * 2)
     assert COUNTS["GRU_SEQUENCE"](STEPS, OUT) == 5 * 2 * 2 * 9 * (4 + 3)
+    assert COUNTS["DYNAMIC_QUANTIZE_LSTM"](STEPS, OUT) == 5 * 2 * 2 * 9 * (4 + 3)
+    assert COUNTS["CONV_INTEGER"]({"x": X, "w": W}, OUT) == 2 * 6 * 3 * 5 * 7 * (2 * 3 * 2)
+    assert COUNTS["MATMUL_INTEGER"]({"x": Tensor(F32, (2, 3, 4)), "y": W}, Tensor(F32, (2, 3, 5))) == 2 * 3 * 5 * 4
