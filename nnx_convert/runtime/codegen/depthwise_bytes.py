@@ -20,7 +20,7 @@ from ..fixedpoint import grid
 from .bytes import made, scaling, sums, taken, x_signed, zero_border
 from .dense import pads
 from .depthwise import Depthwise
-from .integers import bounded, flipped, halved, lift, pairs, quads, quartered, widened, woven
+from .integers import bounded, clipped, flipped, halved, lift, pairs, quads, quartered, widened, woven
 from .ir import Function, Module, number, vector
 from .machine import Machine
 from .requantise import NOTHING, Range, Scaling, block, blocks, scaled
@@ -153,11 +153,13 @@ class Strip:
         found = []
         for n in range(0, len(steps), 2):
             y = halved(f, lanes, steps[n], steps[n + 1])
-            y = f.call(half, f"llvm.sadd.sat.v{2 * lanes}i16", (half, y), (half, number(half, r.zero)))
-            found.append(y if len(steps) == 4 and r.whole else bounded(f, half, y, r.low, r.high))
+            if r.zero:
+                y = f.call(half, f"llvm.sadd.sat.v{2 * lanes}i16", (half, y), (half, number(half, r.zero)))
+            found.append(y if len(steps) == 4 else bounded(f, half, y, r.low, r.high))
         count = len(steps) * lanes
-        value = quartered(f, lanes, found[0], found[1], r.signed) if len(found) == 2 else \
-            f.let(f"trunc {half} {found[0]} to {vector(count, 'i8')}")
+        kind = vector(count, "i8")
+        value = clipped(f, kind, quartered(f, lanes, found[0], found[1], r.signed), r.low, r.high, r.signed) \
+            if len(found) == 2 else f.let(f"trunc {half} {found[0]} to {kind}")
         f.store_first(self.tail or count, count, "i8", value, out)
 
 
