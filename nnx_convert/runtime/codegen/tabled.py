@@ -115,7 +115,8 @@ class Conversion:
 
 
 def _takes_quantize(b: Bound, _: Machine) -> bool:
-    return b.args["x"].type == F32 and isinstance(b.outs[0].quant, Quant) and b.args["x"].size > 0
+    x, out = b.args["x"], b.outs[0]
+    return x.type == F32 and out.type in BYTES and isinstance(out.quant, Quant) and x.size > 0
 
 
 def _make_quantize(w: Workshop, group: Group) -> Task:
