@@ -1,6 +1,7 @@
 """A model's native parts, called by whoever a test names, in memory that the test lays out."""
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -100,7 +101,7 @@ def _makes(path: Path) -> dict[str, Callable[[np.random.Generator], Any]]:
         return {}
     spec = spec_from_file_location(f"makes_{path.stem}", path)
     assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
+    module = sys.modules[spec.name] = module_from_spec(spec)
     spec.loader.exec_module(module)
     found: dict[str, Callable[[np.random.Generator], Any]] = module.MAKES
     return found

@@ -56,6 +56,22 @@ def test_what_is_no_number_is_no_extreme(machine: str) -> None:
         np.testing.assert_array_equal(g, w)
 
 
+def running(rng: np.random.Generator) -> Net:
+    """Running sums and products along any axis, either way."""
+    kind = (FLOAT32, INT32)[int(rng.integers(0, 2))]
+    shape = [int(rng.choice([1, 2, 5, 16, 19])) for _ in range(rng.integers(1, 4))]
+    net, axis, ways = Net(), int(rng.integers(0, len(shape))), [bool(v) for v in rng.integers(0, 2, 2)]
+    x = net.input(numbers(rng, shape, kind), kind)
+    outs = [net.op("host.CUMSUM", x, *map(net.scalar, (axis, *ways)), shape=shape, kind=kind)]
+    outs += [net.op("CUMULATE", x, net.const([axis], INT32), *map(net.scalar, (*ways, product)), shape=shape, kind=kind)
+             for product in (False, True)]
+    net.model = net.finish(*outs)
+    return net
+
+
+MAKES = {"running": running}
+
+
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("kind", [FLOAT32, INT32, OperandCode.TENSOR_INT64], ids=lambda k: k.name)
 def test_running_sums_and_products_are_those_of_numpy(kind: OperandCode, machine: str) -> None:
