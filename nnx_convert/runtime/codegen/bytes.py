@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -39,6 +40,10 @@ SHIFTED_BY_LOADS = {1: 11, 2: 7, 3: 5, 4: 4}
 BY_LOADS = {4: {1: 21, 2: 11, 3: 7, 4: 5}, 2: {1: 11, 2: 5, 3: 3, 4: 2}}
 #: The places of what is added to results: none, or one.
 Extras = tuple[Place, ...]
+#: Of each channel the least and the greatest sum, and what sums of raw products begin with.
+Sums = tuple[tuple[Array, Array], Array]
+#: Those of operations that have been asked about, which are asked about again when they are made.
+_sums: WeakKeyDictionary[Bound, Sums] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -233,11 +238,17 @@ def _fits(b: Bound, reach: Array) -> bool:
     return bool((reach * factors < 2.0 ** 30).all() and factors.max() < 2.0 ** 30)
 
 
-def sums(b: Bound, matrix: Array) -> tuple[tuple[Array, Array], Array]:
+def sums(b: Bound, matrix: Array) -> Sums:
     """Of raw weights [depth, channels]: the least and the greatest sum, and what sums of raw products begin with."""
+    if b not in _sums:
+        _sums[b] = _found_sums(b, matrix)
+    return _sums[b]
+
+
+def _found_sums(b: Bound, matrix: Array) -> Sums:
     x, added = b.args["x"], b.args["b"].data.astype(np.int64)
-    weights, (zero, (low, high)) = matrix.astype(np.int64) - grid(b.args["w"])[1], (grid(x)[1], limits(x))
-    above, below = np.maximum(weights, 0).sum(0), np.minimum(weights, 0).sum(0)
+    weights, (zero, (low, high)) = matrix.astype(np.int16) - grid(b.args["w"])[1], (grid(x)[1], limits(x))
+    above, below = (part(weights, 0).sum(0, dtype=np.int64) for part in (np.maximum, np.minimum))
     low, high = low - zero, high - zero
     return (added + above * low + below * high, added + above * high + below * low), added - zero * (above + below)
 
