@@ -11,6 +11,9 @@ from nnx_convert.runtime.codegen import requantise
 from nnx_convert.runtime.codegen.plans import recalled, recalling
 from nnx_convert.runtime.codegen.requantise import Range, Steps, planned
 
+#: The multipliers of a rounding that is not fast.
+NONE = np.empty(0, np.float32)
+
 
 def answers(program: list[str], questions: list[bytes]) -> tuple[list[bytes], int]:
     """The answers in a compilation of a program, and how many had to be found."""
@@ -59,10 +62,10 @@ def test_a_plan_that_is_recalled_is_the_one_that_was_found(real: float, tmp_path
     high, out = np.array([1 << 20, 1 << 22]), Range(3, 0, 255, signed=False)
     steps = Steps.of(np.array([real, real / 3]), -high, high)
     with recalling(["p"]):
-        want = planned(steps, out, host())
+        want = planned(steps, out, host(), NONE)
     monkeypatch.setattr(requantise, "_planned", None)
     with recalling(["p"]):
-        got = planned(steps, out, host())
+        got = planned(steps, out, host(), NONE)
     assert got.formula == want.formula
     assert all(np.array_equal(a, b) for a, b in zip(got.parameters, want.parameters, strict=True))
 
@@ -71,5 +74,5 @@ def test_a_plan_is_for_its_sums_alone(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("NNX_CACHE", str(tmp_path))
     real, high, out = np.array([3.3e-7]), np.array([1 << 28]), Range(3, 3, 255, signed=False)
     with recalling(["p"]):
-        wide, near = (planned(Steps.of(real, low, high), out, host()) for low in (-high, high - 50))
+        wide, near = (planned(Steps.of(real, low, high), out, host(), NONE) for low in (-high, high - 50))
     assert (wide.formula, near.formula) == ("shifts", "above")
