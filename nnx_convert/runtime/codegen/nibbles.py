@@ -7,6 +7,8 @@ which something is not finite gives no numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -34,6 +36,8 @@ ABOVE = 8
 NEAR = 2e-7
 #: Rows that are worth it: of more, weights are read once for many anyway. Elements of a matrix that is no trifle.
 FEW, LARGE = 4, 1 << 16
+#: Blocks that are looked at together.
+PIECE = 1 << 13
 #: Vectors of channels that are made together.
 TOGETHER = 4
 
@@ -188,7 +192,20 @@ def _split(f: Function, x: str) -> list[str]:
 
 # What a matrix was.
 def fitted(blocks: Array) -> tuple[Array, Array] | None:
-    """Blocks [n, size] of floats as integers from -8 to 7 and a scale for each; None where they are not such."""
+    """Blocks [n, size] of floats as integers from -8 to 7 and a scale for each; None where they are not such.
+
+    They are looked at piece by piece, so that a large matrix takes little memory, and another one little time.
+    """
+    found = []
+    for at in range(0, len(blocks), PIECE):
+        piece = _fitted(blocks[at:at + PIECE])
+        if piece is None:
+            return None
+        found.append(piece)
+    return np.concatenate([whole for whole, _ in found]), np.concatenate([scale for _, scale in found])
+
+
+def _fitted(blocks: Array) -> tuple[Array, Array] | None:
     whole, scale = np.zeros(blocks.shape, np.int8), np.ones(len(blocks), np.float32)
     most = np.abs(blocks).max(1)
     left = np.flatnonzero(most > 0)
@@ -215,12 +232,23 @@ def blockwise(w: Array) -> tuple[Array, Array] | None:
     return None
 
 
+def in_blocks(w: Array) -> bool:
+    """Whether a matrix is `blockwise`; remembered while it lives, as several ask on the way to its task."""
+    key = id(w)
+    if key not in _known:
+        _known[key] = ref(w, lambda _: _known.pop(key, None)), blockwise(w) is not None
+    return _known[key][1]
+
+
+_known: dict[int, tuple[Any, bool]] = {}
+
+
 def _takes(b: Bound, machine: Machine) -> bool:
     x, w, bias = (b.args[n] for n in ("x", "w", "b"))
     if not machine.vnni or any(t.type != F32 for t in (x, w, bias, *b.outs)) or w.data is None or bias.data is None:
         return False
     few = 0 < x.size <= FEW * w.shape[1]
-    return few and w.size >= LARGE and bool(np.isfinite(w.data[0]).all()) and blockwise(w.data) is not None
+    return few and w.size >= LARGE and bool(np.isfinite(w.data[0]).all()) and in_blocks(w.data)
 
 
 def _make(w: Workshop, group: Group) -> Task:
