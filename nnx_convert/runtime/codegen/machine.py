@@ -31,13 +31,11 @@ ALIKE = frozenset({"sse", "sse2", "ssse3", "avx", "avx2", "fma", "f16c", "bmi2",
 class Machine:
     """A target triple and the features that code may use.
 
-    `bits` is the width of a vector register, `registers` how many there are. Without `sparse`, weights that are
-    zero are multiplied as well, to compare the two. If `fast`, bytes are rounded as `nearest` does it.
+    `bits` is the width of a vector register, `registers` how many there are.
     """
 
     triple: str
     features: frozenset[str]
-    sparse: bool = True
     fast: bool = False
 
     @property
