@@ -31,7 +31,8 @@ ALIKE = frozenset({"sse", "sse2", "ssse3", "avx", "avx2", "fma", "f16c", "bmi2",
 class Machine:
     """A target triple and the features that code may use.
 
-    `bits` is the width of a vector register, `registers` how many there are.
+    `bits` is the width of a vector register, `registers` how many there are. If `fast`, bytes are rounded as `nearest`
+    does it.
     """
 
     triple: str
