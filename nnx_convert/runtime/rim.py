@@ -182,9 +182,10 @@ class Doors:
         fit = [array for array in found if not isinstance(array, str)]
         arrays = [None if array is None else door.inward(array) for door, array in zip(self.inputs, fit, strict=True)]
         sizes_by_name([d.port for d in self.inputs], [None if array is None else array.shape for array in fit])
-        if all(door.alike for door in self.inputs):
-            self._seen = tuple((outside.shape, array.shape) for outside, array in zip(fit, arrays, strict=True)
-                               if outside is not None and array is not None)
+        seen = tuple((outside.shape, array.shape) for outside, array in zip(fit, arrays, strict=True)
+                     if outside is not None and array is not None)
+        if len(seen) == len(given) and all(door.alike for door in self.inputs):
+            self._seen = seen
         return arrays
 
     def _as_before(self, seen: Sequence[tuple[Shape, Shape]], given: Sequence[Any]) -> bool:
