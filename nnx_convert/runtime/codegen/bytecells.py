@@ -16,11 +16,12 @@ from ..bind import Bound
 from . import mathematics
 from .cells import woven
 from .grids import EVEN, INFO, Gridded
-from .hybrid import BLOCK, Hybrid, blocks, tile_of
+from .hybrid import BLOCK, Hybrid, blocks
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .places import Place, dense_strides
 from .tasks import SCRATCH, Family, Group, Phases, Workshop, native
+from .tiles import best
 from .wholes import Walk, item, packed, pitch, steps
 
 ITEM, GATES = 4, 4
@@ -235,7 +236,7 @@ def _inputs(w: Workshop, b: Bound, d: int, x: Place, infos: Place, out: Place, q
     """The products of all inputs of a direction."""
     lanes, (_, _, time, depth) = w.machine.lanes, x.shape
     matrix = _columns(_matrices(b, d)[0], lanes)
-    tile = tile_of(matrix.shape[1], steps(depth, quad), 1, 1, time, w.machine)
+    tile = best(matrix.shape[1], steps(depth, quad), 1, 1, time, lanes, w.machine.registers)
     return Hybrid(x, infos, out, 1, ((0, steps(depth, quad)),), 0, (1, 1),
                   w.pack(packed(matrix, depth, quad, tile.vectors, lanes)),
                   w.pack(blocks(matrix.sum(0), _scales(b, "ws", d, lanes), 0.0, lanes)), tile, quad,

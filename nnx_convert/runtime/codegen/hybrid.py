@@ -25,8 +25,8 @@ from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .places import Border, Place, room
 from .tasks import SCRATCH, Family, Group, Phases, Workshop, native
-from .tiles import Spot, Tile, best, cut
-from .wholes import FIT, Walk, packed
+from .tiles import Spot, Tile, best
+from .wholes import Walk, packed
 
 #: TFLite's code of the one activation that is not a pair of bounds.
 TANH = 4
@@ -217,13 +217,6 @@ def blocks(totals: Array, scale: Array, bias: Array | float, lanes: int) -> Arra
     return wide.reshape(3, -1, lanes).swapaxes(0, 1)
 
 
-def tile_of(channels: int, steps: int, taps: int, rows: int, width: int, machine: Machine) -> Tile:
-    """The tile of a product: see `tiles.best`."""
-    found = best(channels, steps, taps, rows, width, machine.lanes, machine.registers)
-    most = FIT[machine.registers][found.vectors]
-    return found if found.sizes[0][0] <= most else cut(width, most, found.vectors)
-
-
 def _make(w: Workshop, group: Group) -> Phases:
     b, lanes = group.head, w.machine.lanes
     filters, item = _filters(b), _item(group.head, w.machine)
@@ -243,7 +236,7 @@ def _make(w: Workshop, group: Group) -> Phases:
     elif kh == kw == 1 and strides == (1, 1):
         x, out = _one_row(x), _one_row(out)
     bias = 0.0 if b.args["b"] is None else b.args["b"].data
-    tile = tile_of(units, steps * len(runs), kh, out.shape[0] * out.shape[1], out.shape[2], w.machine)
+    tile = best(units, steps * len(runs), kh, out.shape[0] * out.shape[1], out.shape[2], lanes, w.machine.registers)
     weights = packed(filters.reshape(units, -1).T, cells * depth, item == 1, tile.vectors, lanes)
     product = Hybrid(x, infos, out, kh, runs, dilations[0] * x.strides[1], strides, w.pack(weights),
                      w.pack(blocks(filters.sum((1, 2, 3)), of_channels(b.args["w"], units), bias, lanes)), tile,

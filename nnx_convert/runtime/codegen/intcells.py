@@ -25,8 +25,8 @@ from .places import Place
 from .recurrent import in_time
 from .requantise import by_shifts
 from .tasks import SCRATCH, Family, Group, Task, Workshop, kind, native
-from .tiles import cut
-from .wholes import FIT, Walk, each, item, kept, packed, pitch as pitch_of, read, steps as steps_of
+from .tiles import FIT, cut
+from .wholes import Walk, each, item, kept, packed, pitch as pitch_of, read, steps as steps_of
 
 ITEM = 4
 #: A multiplier and a shift, as `fixedpoint.multiplier` gives them.

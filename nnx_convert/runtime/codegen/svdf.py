@@ -19,7 +19,8 @@ from .machine import Machine
 from .places import Place
 from .requantise import by_shifts
 from .tasks import SCRATCH, Family, Group, Task, Workshop, native
-from .wholes import FIT, Walk, each, kept, packed, pitch, read, steps
+from .tiles import FIT
+from .wholes import Walk, each, kept, packed, pitch, read, steps
 
 ITEM = 4
 #: The bytes of a memory's number.

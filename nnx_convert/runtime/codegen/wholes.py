@@ -18,8 +18,6 @@ from .turns import pieces
 
 #: The bytes of a step: of an activation, and of one lane's weights.
 STEP = 4
-#: Pixels that fit beside so many vectors of channels, by registers; with 16 a product needs one before it is added.
-FIT = {32: {1: 24, 2: 14, 3: 9, 4: 6}, 16: {1: 10, 2: 6, 3: 3}}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from nnx_convert import OperandCode
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module
 from nnx_convert.runtime.codegen.machine import AVX512, host
 from nnx_convert.runtime.codegen.objects import assembly
-from nnx_convert.runtime.codegen.wholes import FIT, Walk
+from nnx_convert.runtime.codegen.tiles import FIT
+from nnx_convert.runtime.codegen.wholes import Walk
 
 Rng = np.random.Generator
 Make = Callable[[Rng], Net]
