@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ..model import Model
-from ..ops.macs import counter
+from ..ops.macs import multiplied
 from ..schema import Checked
 from ..types import Undecided
 
@@ -17,8 +17,7 @@ def macs(model: Model) -> int | None:
 
 def _of(model: Model, number: int, checked: Checked) -> int:
     operation = model.operations[number]
-    count = counter(operation.op)
-    return int(count(checked.args, model.operands[operation.outputs[0]].tensor())) if count else 0
+    return multiplied(operation.op, checked.args, model.operands[operation.outputs[0]].tensor())
 
 
 def _inner(model: Model) -> int:

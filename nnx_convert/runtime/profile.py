@@ -2,17 +2,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..model import Model
-from ..ops.macs import counter
-from ..schema import OpDef
+from ..ops.macs import multiplied
 from ..types import Array, Tensor
 from .bind import Binder, Bound, Options, Program, Slot, Step, failing
 from .blas import blas_threads
@@ -195,18 +194,12 @@ def work_of(program: Program, unit: Unit) -> Work:
     moved = sum(size(program.tensors[s]) for s in {*unit.reads, *outs})
     return Work(tuple(b.op.name for b in members), tuple(b.origin for b in members),
                 "numpy" if isinstance(unit, Step) else "native", moved,
-                sum(multiplied(b.op, b.args, b.outs) for b in members))
+                sum(multiplied(b.op, b.args, b.outs[0]) for b in members))
 
 
 def macs(program: Program) -> int:
     """The multiply-adds of a run of a program."""
-    return sum(multiplied(b.op, b.args, b.outs) for step in program.steps if (b := step.bound) is not None)
-
-
-def multiplied(op: OpDef, args: Mapping[str, Any], outs: Sequence[Tensor]) -> int:
-    """The multiply-adds of an operation on concrete shapes."""
-    count = counter(op)
-    return int(count(args, outs[0])) if count else 0
+    return sum(multiplied(b.op, b.args, b.outs[0]) for step in program.steps if (b := step.bound) is not None)
 
 
 def size(t: Tensor) -> int:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...ops.macs import counter
+from ...ops.macs import multiplied
 from ...types import BYTES
 from ..bind import Bound
 
@@ -20,7 +20,5 @@ def worth(asked: int, operations: Iterable[Bound]) -> int:
 
 def effort(b: Bound) -> float:
     """About the microseconds that one core takes for an operation."""
-    count = counter(b.op)
-    macs = count(b.args, b.outs[0]) if count else 0
     rate = CODES if b.outs[0].type in BYTES else FLOATS
-    return macs / rate + sum(t.size for t in b.outs) / ELEMENTS
+    return multiplied(b.op, b.args, b.outs[0]) / rate + sum(t.size for t in b.outs) / ELEMENTS
