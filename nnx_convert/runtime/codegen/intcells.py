@@ -22,7 +22,7 @@ from .integers import bounded, flipped
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .places import Place
-from .recurrent import in_time
+from .recurrent import fitting, in_time, row_of
 from .requantise import by_shifts
 from .tasks import SCRATCH, Family, Group, Task, Workshop, kind, native
 from .tiles import FIT, cut
@@ -114,7 +114,7 @@ class IntRecurrence:
         room = f.at(self.room.base, f.add(self.room.offset, f.mul("%thread", self.room.strides[0])))
         fed, c, now, after, own = (f.at(room, sum(sizes[:n])) for n in range(len(sizes)))
         self._inputs(f, row, own, fed)
-        h, cell = (_row(f, p, row) for p in self.states)
+        h, cell = (row_of(f, p, row) for p in self.states)
         each(f, self.units, lambda at, n: kept(f, self.quads, read(f, h, at, n, "i8"), now, at))
         each(f, self.units, lambda at, n: f.store(vector(f.machine.lanes, "i32"), read(f, cell, at, n, "i16"),
                                                    c, f.mul(at, ITEM)))
@@ -122,13 +122,13 @@ class IntRecurrence:
         def step(t: str, held: list[str]) -> list[str]:
             self._step(f, f.at(fed, f.mul(t, sizes[0] // time)), (held[0], held[1], c))
             if self.out is not None:
-                self._leave(f, held[1], f.at(_row(f, self.out, row), f.mul(t, self.out.strides[0])))
+                self._leave(f, held[1], f.at(row_of(f, self.out, row), f.mul(t, self.out.strides[0])))
             return [held[1], held[0]]
         end = f.loop(0, time, 1, [("ptr", now), ("ptr", after)], step)[0]
         if self.ends[0] is not None:
-            self._leave(f, end, _row(f, self.ends[0], row))
+            self._leave(f, end, row_of(f, self.ends[0], row))
         if self.ends[1] is not None:
-            to, lanes = _row(f, self.ends[1], row), f.machine.lanes
+            to, lanes = row_of(f, self.ends[1], row), f.machine.lanes
             each(f, self.units, lambda at, n: f.store_first(n, lanes, "i16", f.let(
                 f"trunc {vector(lanes, 'i32')} {f.load(vector(lanes, 'i32'), c, f.mul(at, ITEM))} to "
                 f"{vector(lanes, 'i16')}"), to, f.mul(at, 2)))
@@ -148,7 +148,7 @@ class IntRecurrence:
     def _inputs(self, f: Function, row: str, own: str, fed: str) -> None:
         """The gates of all steps' inputs: [time, vector of units, gate, lane]."""
         lanes, (time, _, width) = f.machine.lanes, self.x.shape
-        pitch, x = pitch_of(width, self.quads, lanes), _row(f, self.x, row)
+        pitch, x = pitch_of(width, self.quads, lanes), row_of(f, self.x, row)
 
         def brought(t: str, _: list[str]) -> None:
             source, to = f.at(x, f.mul(t, self.x.strides[0])), f.at(own, f.mul(t, pitch))
@@ -236,16 +236,6 @@ def looked_up(f: Function, table_: int, x: str) -> str:
                    (vector(lanes, "i1"), every), (type, "zeroinitializer"))
     high = f.let(f"shl {type} {found}, {number(type, 16)}")
     return f.let(f"ashr {type} {high}, {number(type, 16)}")
-
-
-def _row(f: Function, p: Place, row: str) -> str:
-    """Where the row of a sequence begins in [.., batch, width]."""
-    return f.at(p.base, f.add(p.offset, f.mul(row, p.strides[-2])))
-
-
-def fitting(gates: int, registers: int) -> int:
-    """How many gates are multiplied together: a divisor of them."""
-    return max(n for n in FIT[registers] if gates % n == 0)
 
 
 def room_sizes(time: int, width: int, units: int, gates: int, machine: Machine) -> tuple[int, int, int, int, int]:

@@ -102,18 +102,18 @@ class Recurrence:
             if state is None:
                 f.fill(to, 0, self.units * ITEM)
             else:
-                f.copy(to, _row(f, state, row), self.units * ITEM)
+                f.copy(to, row_of(f, state, row), self.units * ITEM)
 
         def step(t: str, held: list[str]) -> list[str]:
             at = f.let(f"sub i64 {time - 1}, {t}") if d.backward else t
             self._step(f, d, f.at(room, f.mul(at, products)), (held[0], held[1], c))
             if d.out is not None:
-                f.copy(f.at(_row(f, d.out, row), f.mul(at, d.out.strides[0])), held[1], self.units * ITEM)
+                f.copy(f.at(row_of(f, d.out, row), f.mul(at, d.out.strides[0])), held[1], self.units * ITEM)
             return [held[1], held[0]]
         last = f.loop(0, time, 1, [("ptr", now), ("ptr", after)], step)[0]
         for end, source in zip(d.ends, (last, c), strict=False):
             if end is not None:
-                f.copy(_row(f, end, row), source, self.units * ITEM)
+                f.copy(row_of(f, end, row), source, self.units * ITEM)
 
     def _inputs(self, f: Function, d: Direction, row: str, room: str) -> None:
         """The products of all steps' inputs: [time, vector of units, gate, lane] into the room."""
@@ -121,7 +121,7 @@ class Recurrence:
         products, _ = self._sizes(lanes)
         vectors = fitting(self.cell.gates, f.machine.registers)
         tile, wide = cut(time, FIT[f.machine.registers][vectors], vectors), vectors * lanes * ITEM
-        x = _row(f, d.x, row)
+        x = row_of(f, d.x, row)
 
         def part(i: str, _: list[str]) -> None:
             panel, at = f.div(i, tile.parts), f.rem(i, tile.parts)
@@ -180,14 +180,14 @@ class Recurrence:
         return [f.let(f"fadd {kind} {a}, {b}") for a, b in zip(sums, found[2 + gates:], strict=True)]
 
 
-def _row(f: Function, p: Place, row: str) -> str:
+def row_of(f: Function, p: Place, row: str) -> str:
     """Where the row of a sequence begins in [.., batch, width]."""
     return f.at(p.base, f.add(p.offset, f.mul(row, p.strides[-2])))
 
 
-def fitting(gates: int, registers: int) -> int:
-    """How many vectors of products are made together: a divisor of the gates."""
-    return max(n for n in FIT[registers] if gates % n == 0)
+def fitting(vectors: int, registers: int) -> int:
+    """How many vectors of products are made together: a divisor of all that there are."""
+    return max(n for n in FIT[registers] if vectors % n == 0)
 
 
 def room_of(time: int, units: int, gates: int, lanes: int) -> int:

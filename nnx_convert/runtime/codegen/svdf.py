@@ -17,9 +17,9 @@ from .integers import bounded
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .places import Place
+from .recurrent import fitting
 from .requantise import by_shifts
 from .tasks import SCRATCH, Family, Group, Task, Workshop, native
-from .tiles import FIT
 from .wholes import Walk, each, kept, packed, pitch, read, steps
 
 ITEM = 4
@@ -92,10 +92,10 @@ class IntSvdf:
 
     def _features(self, f: Function, own: str, new: str, sums: str) -> None:
         """What the filters make of x, and that times the last weights on time, as integers of 32 bits."""
-        lanes, most = f.machine.lanes, max(FIT[f.machine.registers])
+        lanes = f.machine.lanes
         type, size, depth = vector(lanes, "i32"), lanes * ITEM, steps(self.x.shape[1], self.quads)
         groups = -(-self.filters // lanes)
-        together = max(n for n in range(1, most + 1) if groups % n == 0)
+        together = fitting(groups, f.machine.registers)
         walk = Walk((0,), together, 1, 0, ((0, depth),), self.quads)
 
         def panel(i: str, _: list[str]) -> None:
@@ -158,8 +158,7 @@ def _make(w: Workshop, group: Group) -> Task:
     scales = (multiplier(float(f32(f32(sx * grid(wf)[0]) / st))), multiplier(float(f32(f32(st * grid(wt)[0]) / so))))
     whole = np.asarray(wf.data).T.astype(np.int32)
     start = -(zx + (128 if quad else 0)) * whole.sum(0)
-    groups, most = -(-filters // lanes), max(FIT[w.machine.registers])
-    together = max(n for n in range(1, most + 1) if groups % n == 0)
+    together = fitting(-(-filters // lanes), w.machine.registers)
     bias = np.zeros(filters // b.args["rank"], np.int32) if b.args["b"] is None else b.args["b"].data
     states = w.place(b.slots["state"]), w.place(b.outputs[0])
     return IntSvdf(
