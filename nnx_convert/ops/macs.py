@@ -92,8 +92,14 @@ COUNTS: dict[str, Count] = {op.name: count for ops, count in (
 ) for op in ops}
 
 
-def multiplied(op: OpDef, args: Args, out: Tensor) -> int:
-    """The multiply-adds of an operation, or of the one it is a twin of: 0 where it multiplies no matrices."""
+def counter(op: OpDef) -> Count | None:
+    """The count of an operation: its own, or that of the one it is a twin of; None where it multiplies no matrices."""
     while op.name not in COUNTS and op.twin_of is not None:
         op = op.twin_of
-    return int(COUNTS[op.name](args, out)) if op.name in COUNTS else 0
+    return COUNTS.get(op.name)
+
+
+def multiplied(op: OpDef, args: Args, out: Tensor) -> int:
+    """The multiply-adds of an operation on concrete shapes."""
+    count = counter(op)
+    return int(count(args, out)) if count else 0
