@@ -9,9 +9,10 @@ from itertools import product
 import numpy as np
 
 from ...ops import cutting as c, image, shape as s
-from ...types import Array, Quant, Shape, Tensor
+from ...types import Array, Shape
 from ..bind import Bound
 from ..kernels.cutting import MODES
+from ..kernels.shape import zero_of
 from .copies import window
 from .layouts import ends, moving
 from .places import Place
@@ -27,13 +28,8 @@ Part = tuple[int, int, int, int]
 def _padded(w: Workshop, b: Bound) -> Pairs:
     x, out = ends(w, b)
     amounts = b.args["paddings"].ints()
-    filler = _filler(w, out, b, b.args.get("value", zero(b.args["x"])))
+    filler = _filler(w, out, b, b.args.get("value", zero_of(b.args["x"])))
     return (x, window(out, amounts[0::2], x.shape)), *around(filler, out, amounts[0::2], x.shape)
-
-
-def zero(x: Tensor) -> int:
-    """The number that stands for 0."""
-    return x.quant.zero if isinstance(x.quant, Quant) else 0
 
 
 def _filler(w: Workshop, out: Place, b: Bound, value: float) -> Place:
@@ -140,7 +136,7 @@ def _to_batch(w: Workshop, b: Bound) -> Pairs:
     """For each place in a block a batch: of the rows and columns of the image that are there, and zeros around."""
     x, out = ends(w, b)
     (bh, bw), (top, _, left, _) = b.args["blocks"].ints(), b.args["pads"].ints()
-    filler, pairs = _filler(w, out, b, zero(b.args["x"])), list[tuple[Place, Place]]()
+    filler, pairs = _filler(w, out, b, zero_of(b.args["x"])), list[tuple[Place, Place]]()
     batches = split(out, 0, (bh * bw, x.shape[0]))
     for n, (i, j) in enumerate(product(range(bh), range(bw))):
         to = ordered(replace(batches, offset=batches.offset + n * batches.strides[0]), (1, 2, 3, 4))
