@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 from ...ops import reduce as r
 from ...types import I32
@@ -16,7 +17,7 @@ from .machine import Machine
 from .mathematics import flags, select
 from .places import Place
 from .scalars import SCALARS, Scalar
-from .tasks import Family, Group, Task, Workshop, kind, native
+from .tasks import Family, Group, Task, Workshop, native
 from .turns import pieces
 
 #: Bytes of a result, and of the longest row that is searched at once.
@@ -134,13 +135,13 @@ def _takes(b: Bound, _: Machine) -> bool:
     return x.type in SCALARS and out.type == I32 and 0 < x.size < 1 << 31 and out.size > 0
 
 
-def _make(w: Workshop, group: Group) -> Task:
+def _make(w: Workshop, group: Group, least: bool) -> Task:
     b = group.head
     shape = b.args["x"].shape
     axis = b.args["axis"] % len(shape)
     sizes = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:])
-    return Extreme(w.place(b.slots["x"]), w.place(b.outputs[0]), sizes, SCALARS[b.args["x"].type],
-                   kind(b.op).startswith("ARGMIN"))
+    return Extreme(w.place(b.slots["x"]), w.place(b.outputs[0]), sizes, SCALARS[b.args["x"].type], least)
 
 
-native(Family(_takes, _make), r.ARGMAX, r.ARGMIN)
+native(Family(_takes, partial(_make, least=False)), r.ARGMAX)
+native(Family(_takes, partial(_make, least=True)), r.ARGMIN)
