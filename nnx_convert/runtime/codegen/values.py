@@ -9,7 +9,7 @@ from ...ops import convert, elementwise as e, ex, functions as fn, host, host_ma
 from ...types import B8, Quant, Shape, Tensor, Type
 from ..bind import Bound
 from ..kernels.tables import INTEGERS as GRIDS
-from .arithmetic import INTEGERS, SIGNED, activated
+from .arithmetic import INTEGERS, SIGNED, activated, bounded
 from .elements import BOUNDS, CODE, merged, spread, start, tensors_of
 from .ir import SHARED, Function, Module, mangled, mask, number, vector
 from .machine import Machine
@@ -94,13 +94,9 @@ def _converted(f: Function, lanes: int, scalars: Sequence[Scalar], values: Seque
 
 def _clamped(f: Function, lanes: int, scalars: Sequence[Scalar], values: Sequence[str]) -> str:
     """As `_converted`, but integers are brought into the range of the bytes that they become."""
-    (x, out), value = scalars, values[0]
-    type = vector(lanes, x.code)
-    for bound, own, relation in ((out.least, x.least, "lt"), (out.most, x.most, "gt")):
-        if (bound > own) if relation == "lt" else (bound < own):
-            limit = number(type, bound)
-            value = select(f, type, f.let(f"{x.relation(relation)} {type} {value}, {limit}"), limit, value)
-    return _converted(f, lanes, scalars, [value])
+    x, out = scalars
+    low, high = out.least if out.least > x.least else None, out.most if out.most < x.most else None
+    return _converted(f, lanes, scalars, [bounded(f, vector(lanes, x.code), x, values[0], low, high)])
 
 
 #: Operations that give truth values, by names; their NNAPI-EX counterparts are the same.
