@@ -15,7 +15,7 @@ from ..bind import Bound
 from . import mathematics
 from .elements import CODE
 from .folds import across
-from .ir import SHARED, Function, Module, number, vector
+from .ir import SHARED, Function, Module, mask, number, vector
 from .machine import Machine
 from .mathematics import flags, select
 from .places import Place
@@ -190,8 +190,7 @@ class Detections:
             best = f.loop(first, last, 1, [(type, number(type, LEAST))], more)[0]
             good = f.let(f"fcmp ogt {type} {best}, {number(type, self.least)}")
             if count < self.boxes.lanes:
-                there = ", ".join(f"i1 {int(n < count)}" for n in range(self.boxes.lanes))
-                good = f.let(f"and {flags(type)} {good}, <{there}>")
+                good = f.let(f"and {flags(type)} {good}, {mask(count, self.boxes.lanes)}")
             f.store(type, select(f, type, good, best, number(type, LEAST)), f.at(planes, f.mul(at, ITEM)))
         pieces(f, self.boxes.count, self.boxes.lanes, some)
 
