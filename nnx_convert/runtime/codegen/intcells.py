@@ -24,7 +24,7 @@ from .machine import Machine
 from .places import Place
 from .recurrent import fitting, in_time, row_of
 from .requantise import by_shifts
-from .tasks import SCRATCH, Family, Group, Task, Workshop, kind, native
+from .tasks import SCRATCH, Family, Group, Task, Workshop, native
 from .tiles import FIT, cut
 from .wholes import Walk, each, item, kept, packed, pitch as pitch_of, read, steps as steps_of
 
@@ -256,7 +256,7 @@ def whole(b: Bound) -> IntLstm | None:
     span = Span.of(a["x"].shape, major)
     clips = a["cell_clip"] or 0.0, a["proj_clip"] or 0.0
     try:
-        if kind(b.op) == rnn.UNIDIRECTIONAL_SEQUENCE_LSTM.name:
+        if "h_scale" not in a:                   # the weights' own grids say the gates'
             return integers(span, a["x"], a["cell"], a["norm"], a["h"], a["c"], *clips, rows=False)
         grids = Grids((a["i_scale"], a["f_scale"], a["c_scale"], a["o_scale"]), a["h_scale"], a["h_zero"])
         return IntLstm(span, a["x"], a["cell"], a["norm"], a["h"], a["c"], grids, *clips, rows=False)
@@ -299,18 +299,13 @@ def _side(w: Workshop, matrix: Array, scaling: Scaling, units: int, together: in
     return Side(w.pack(packed(columns, len(matrix), quad, together, lanes)), w.pack(starts), scales)
 
 
-#: The order of each operation's outputs.
-OUTPUTS = {"QUANTIZED_LSTM": ("h_out", "c_out", "out")}
-
-
 def _make(w: Workshop, group: Group) -> Task:
     b = group.head
     lstm = whole(b)
     if lstm is None:
         raise TypeError(b.op.name)
     major, units = bool(b.args.get("time_major", True)), lstm.units
-    names = OUTPUTS.get(kind(b.op), ("out", "h_out", "c_out"))
-    outs = dict(zip(names, (w.place(s) for s in b.outputs), strict=False))
+    outs = {p.name: w.place(s) for p, s in zip(b.op.returns, b.outputs, strict=False)}
     gates = 3 if lstm.cell.wi is None else 4
     (own, of_x), (inner, of_h) = _sides(lstm)
     tables = [table(*of) for of in (("logistic", GATE_BITS), ("tanh", GATE_BITS), ("tanh", 15 + lstm.shift))]
