@@ -14,6 +14,7 @@ from .folds import across, folded
 from .integers import SIGN, bounded
 from .ir import SHARED, Function, Module, number, vector
 from .mathematics import select
+from .nearest import nearest
 from .places import Place
 from .requantise import rounded_away
 
@@ -199,7 +200,8 @@ class Gridded:
             scaled = f.let(f"{'fdiv' if self.rule == EVEN else 'fmul'} {kind} {value}, {factor}")
             if self.rule == WIDE:
                 scaled = f.let(f"fadd {kind} {real}, {scaled}")
-            steps = f.let(f"add {whole} {to_even(f, scaled)}, {point}") if self.rule == EVEN else to_nearest(f, scaled)
+            steps = f.let(f"add {whole} {nearest(f, lanes, scaled)}, {point}") if self.rule == EVEN else (
+                to_nearest(f, scaled))
             steps = bounded(f, whole, steps, 1 - ABOVE if self.rule == SYMMETRIC else -ABOVE, ABOVE - 1)
             steps = f.let(f"sub {whole} {steps}, {less}")
             element, change = ELEMENTS[self.out.item]
@@ -218,13 +220,6 @@ def to_nearest(f: Function, x: str) -> str:
     bits = f.let(f"or {whole} {sign}, {number(whole, int(np.float32(HALF).view(np.int32)))}")
     moved = f.let(f"fadd {kind} {x}, {f.let(f'bitcast {whole} {bits} to {kind}')}")
     return f.let(f"fptosi {kind} {moved} to {whole}")
-
-
-def to_even(f: Function, x: str) -> str:
-    """A vector of floats, all of 31 bits, as integers: halves to even."""
-    lanes = f.machine.lanes
-    whole = f.call(vector(lanes), f"llvm.rint.v{lanes}f32", (vector(lanes), x))
-    return f.let(f"fptosi {vector(lanes)} {whole} to {vector(lanes, 'i32')}")
 
 
 def _joined(f: Function, fold: str, found: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from .integers import quads
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .mathematics import select
+from .nearest import nearest
 from .places import Place
 from .tasks import FAMILIES, SCRATCH, Family, Group, Task, Workshop, either, native
 
@@ -101,8 +102,7 @@ class Nibbles:
         factor = f.splat(real, f.let(f"fdiv float {number('float', MOST)}, {reach}"))
         total = number(whole, 0)
         for n, value in enumerate(read):
-            steps = f.call(real, f"llvm.rint.v{lanes}f32", (real, f.let(f"fmul {real} {value}, {factor}")))
-            steps = f.let(f"fptosi {real} {steps} to {whole}")
+            steps = nearest(f, lanes, f.let(f"fmul {real} {value}, {factor}"))
             total = f.let(f"add {whole} {total}, {steps}")
             for digit, part in enumerate(_split(f, steps)):
                 byte = f.let(f"trunc {whole} {part} to {vector(lanes, 'i8')}")
