@@ -20,10 +20,11 @@ from ..fixedpoint import grid
 from .bytes import made, scaling, sums, taken, x_signed, zero_border
 from .dense import pads
 from .depthwise import Depthwise
+from .epilogue import blocks_of, order_of
 from .integers import bounded, clipped, flipped, halved, lift, pairs, quads, quartered, widened, woven
 from .ir import Function, Module, number, vector
 from .machine import Machine
-from .requantise import NOTHING, Range, Scaling, block, blocks, scaled
+from .requantise import NOTHING, Range, block, scaled
 from .tasks import Family, Group, Task, Workshop, native
 
 #: Taps of one row of a filter that meet cells woven together: for each cell the tap's column, or -1.
@@ -198,28 +199,17 @@ class Strips(Depthwise):
 def order(channels: int, lanes: int, together: int) -> Array:
     """The channels in the order that weaving leaves them in, up to whole stretches."""
     stretch = together * lanes
-    found = np.arange(-(-channels // stretch) * stretch).reshape(-1, lanes // 4, together, 4)
-    return found.transpose(0, 2, 1, 3).reshape(-1)
+    return order_of(-(-channels // stretch) * stretch, together, lanes, True)
 
 
-def packed(w: Array, kinds: tuple[Taps, ...], lanes: int, together: int) -> Array:
-    """Weights [rows, columns, channels] by stretches of channels: for each row and kind all its vectors."""
+def packed(w: Array, kinds: tuple[Taps, ...], where: Array, lanes: int, together: int) -> Array:
+    """Weights [rows, columns, channels] in an order, by stretches: for each row and kind all vectors of a stretch."""
     rows, columns, channels = w.shape
-    where = order(channels, lanes, together)
     wide = np.zeros((rows, columns + 1, where.size), np.int8 if together == 4 else np.int16)
     wide[:, :columns, :channels] = w             # the last column stays zero: taps of -1
     found = wide[:, np.array(kinds)][..., where]  # rows, kinds, together, channels
     found = found.reshape(rows, len(kinds), together, -1, together * lanes)
     return np.ascontiguousarray(found.transpose(3, 0, 1, 4, 2)).view(np.uint8)
-
-
-def arranged(start: Array, found: Scaling, lanes: int, together: int) -> Array:
-    """Start values and parameters in the order of weaving."""
-    where = order(start.size, lanes, together)
-
-    def wide(values: Array) -> Array:
-        return np.concatenate([values, np.zeros(where.size - values.size, values.dtype)])[where]
-    return blocks(wide(start), Scaling(found.formula, tuple(map(wide, found.parameters))), lanes)
 
 
 def _takes(b: Bound, _: Machine) -> bool:
@@ -233,20 +223,19 @@ def _make(w: Workshop, group: Group) -> Task:
     top, left, _, _ = pads(b.args)
     x, out = w.place(b.slots["x"]).shifted(top, left), w.place(group.outputs[0])
     _, kh, kw, channels = b.args["w"].shape
+    strides, dilations = (b.args["sh"], b.args["sw"]), (b.args.get("dh", 1), b.args.get("dw", 1))
     if b.args["x"].shape[3] == 1:
-        return made(w, group, x, out, (b.args["sh"], b.args["sw"]), (b.args.get("dh", 1), b.args.get("dw", 1)),
-                    b.args["w"].data.transpose(3, 1, 2, 0))
+        return made(w, group, x, out, strides, dilations, b.args["w"].data.transpose(3, 1, 2, 0))
     filters = b.args["w"].data.reshape(kh, kw, channels).astype(np.int16) - grid(b.args["w"])[1]
     together = 4 if w.machine.quads and filters.min() >= -128 and filters.max() <= 127 else 2
-    strides, dilations = (b.args["sh"], b.args["sw"]), (b.args.get("dh", 1), b.args.get("dw", 1))
     patch = (2 if strides[0] == 1 and out.shape[1] > 1 else 1), min(2, out.shape[2])
     kinds = Weave((kh, kw), strides, dilations, together).kinds(patch[1])
     reach, start = sums(b, b.args["w"].data.reshape(kh * kw, channels))
     if together == 4:
         start = start - lift(w.machine, x_signed(b)) * filters.sum((0, 1), dtype=np.int64)
-    found = scaling(b, reach, w.machine)
-    return Strips(x, out, (kh, kw), strides, dilations, patch, w.pack(packed(filters, kinds, lanes, together)), 0,
-                  together=together, kinds=kinds, blocks=w.pack(arranged(start, found, lanes, together)),
+    found, where = scaling(b, reach, w.machine), order(channels, lanes, together)
+    return Strips(x, out, (kh, kw), strides, dilations, patch, w.pack(packed(filters, kinds, where, lanes, together)),
+                  0, together=together, kinds=kinds, blocks=w.pack(blocks_of(start, found, where, lanes)),
                   signed=x_signed(b), formula=found.formula, range=Range.of(b.outs[0], b.args["act"]))
 
 
