@@ -7,19 +7,20 @@ that the next band reads as well are moved to the front. No thread waits for ano
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
-from ...types import BYTES, Tensor
+from ...types import BYTES
 from ..bind import Bound, Program, Slot, Step
 from .bytes import Bytes
 from .dense import Dense, pads
 from .ir import SHARED, Function, Module
 from .machine import Machine
+from .moves import sides
 from .places import Border, Place, dense_strides
-from .tasks import SCRATCH, Family, Group, Phases, Task, Workshop, family_of, kind
+from .tasks import SCRATCH, Family, Group, Phases, Task, Workshop, kind, slots_of
 
 #: Bytes of a band that a thread keeps: they share its second cache with weights.
 KEPT = 256 << 10
@@ -27,28 +28,16 @@ KEPT = 256 << 10
 WORTH = 128 << 10
 
 
-@dataclass(frozen=True, eq=False)
-class Banded(Group):
-    """Groups of operations that are done in bands: those of the convolutions, in order."""
-
-    parts: tuple[Group, ...] = ()
-
-    @property
-    def reshaped(self) -> bool:
-        """It writes images as its last part gives them."""
-        return False
-
-
 @dataclass(frozen=True)
 class Window:
     """The rows of an image that a band of a convolution's output reads: `band` rows, of which there are `bands`."""
 
-    band: int
-    bands: int
-    stride: int
-    span: int
-    top: int
-    height: int
+    band: int = 1
+    bands: int = 1
+    stride: int = 1
+    span: int = 1
+    top: int = 0
+    height: int = 0
 
     @property
     def rows(self) -> int:
@@ -59,6 +48,28 @@ class Window:
     def fresh(self) -> int:
         """Of these, the rows that the band before has not read."""
         return self.band * self.stride
+
+
+@dataclass(frozen=True, eq=False)
+class Banded(Group):
+    """Groups of operations that are done in bands: those of the convolutions in order, and the window of the middle.
+
+    `other` is an image that what follows the last one reads row by row.
+    """
+
+    parts: tuple[Group, ...] = ()
+    window: Window = Window()
+    other: Slot | None = None
+
+    @property
+    def reshaped(self) -> bool:
+        """It writes images as its last part gives them."""
+        return False
+
+    @property
+    def family(self) -> Family:
+        """Its own."""
+        return BANDS
 
 
 @dataclass(frozen=True)
@@ -117,8 +128,7 @@ class Bands:
 
         def follow() -> None:
             if old > 0:
-                whole = place.offset - place.border.left * place.strides[2]
-                left = f.at(kept, whole - place.offset)
+                left = f.at(kept, -place.border.left * place.strides[2])
                 f.copy(left, f.at(left, w.fresh * row), old * row)
             inside = f.let(f"icmp sle i64 {f.add(top, w.rows)}, {w.height}")
             f.when(inside, lambda: call(f, self.expand, self._line(f, f.add(top, old)), f.at(kept, old * row)),
@@ -149,30 +159,13 @@ def call(f: Function, task: Task | None, source: str, target: str, other: str = 
          f"ptr {other})")
 
 
-def sides(f: Function, p: Place, base: str, rows: int) -> None:
-    """Fill what lies left and right of rows, the first cell of the first at `base`."""
-    b, (_, row, cell, _) = p.border, p.strides
-    if not b.left and not b.right:
-        return
-
-    def line(y: str, _: list[str]) -> None:
-        begin = f.at(base, f.mul(y, row))
-        if b.left:
-            f.fill(f.at(begin, -b.left * cell), b.fill, b.left * cell)
-        if b.right:
-            f.fill(f.at(begin, p.shape[2] * cell), b.fill, b.right * cell)
-    f.loop(0, rows, 1, [], line)
-
-
 def banded(order: Sequence[Group | Step], program: Program, machine: Machine) -> list[Group | Step]:
     """The units of a program in order, with groups of convolutions that are done in bands as one each."""
-    readers: dict[Slot, int] = {}
-    for slot in (*program.outputs, *(s for step in program.steps for s in step.reads)):
-        readers[slot] = readers.get(slot, 0) + 1
+    reads = Counter([*program.outputs, *(s for step in program.steps for s in step.reads)])
     units: list[Group | Step] = []
     rest = deque(order)
     while rest:
-        made = (joined(list(islice(rest, count)), count, readers, program, machine) for count in (3, 2))
+        made = (joined(list(islice(rest, count)), count, reads, program, machine) for count in (3, 2))
         found = next(filter(None, made), None)
         units.append(found or rest[0])
         for _ in range(len(found.parts) if found else 1):
@@ -180,26 +173,25 @@ def banded(order: Sequence[Group | Step], program: Program, machine: Machine) ->
     return units
 
 
-def joined(units: Sequence[Group | Step], count: int, readers: Mapping[Slot, int], program: Program, machine: Machine
+def joined(units: Sequence[Group | Step], count: int, reads: Mapping[Slot, int], program: Program, machine: Machine
            ) -> Banded | None:
     """Groups that follow each other as one, where they are convolutions that are worth it; else None."""
-    parts = [u for u in units if isinstance(u, Group) and type(u) is Group and not u.reshaped and len(u.outs) == 1]
+    parts = [u for u in units if isinstance(u, Group) and not u.reshaped and len(u.outs) == 1]
     if len(parts) != count or not all(
-            a.outputs[0] == b.head.slots.get("x") and readers[a.outputs[0]] == 1 and sum(
-                s == a.outputs[0] for s in b.reads) == 1 for a, b in pairwise(parts)):
+            a.outputs[0] == b.head.slots.get("x") and reads[a.outputs[0]] == 1 for a, b in pairwise(parts)):
         return None
     *before, middle, last = parts
-    if not (all(of_cells(p.head) for p in (*before, last)) and depthwise(middle.head)):
+    if not (all(of_cells(p.head) for p in (*before, last)) and of_channels(middle.head)):
         return None
     if before and machine.amx and before[0].outs[0].type in BYTES:       # tiles of AMX are no rows
         return None
-    if any(_family(p).scratch(p, machine) for p in parts):               # a band has the scratch for itself
+    if any(p.family.scratch(p, machine) for p in parts):                 # a band has the scratch for itself
         return None
-    if window_of(middle, before) is None or len(rowwise(last, program)) > 1 or any(
-            rowwise(p, program) for p in (*before, middle)):
+    window, others = window_of(middle, before), rowwise(last, program)
+    if window is None or len(others) > 1 or any(rowwise(p, program) for p in (*before, middle)):
         return None
     members = [b for p in parts for b in p.members]
-    return Banded(members[0], tuple(members[1:]), tuple(parts))
+    return Banded(members[0], tuple(members[1:]), tuple(parts), window, others[0] if others else None)
 
 
 def of_cells(b: Bound) -> bool:
@@ -208,7 +200,7 @@ def of_cells(b: Bound) -> bool:
             and b.args["w"].data is not None and b.args["w"].shape[1:3] == (1, 1) and b.args["sh"] == b.args["sw"] == 1)
 
 
-def depthwise(b: Bound) -> bool:
+def of_channels(b: Bound) -> bool:
     """Whether it is a convolution channel by channel, over several rows."""
     return (kind(b.op) == "DEPTHWISE_CONV_2D" and not b.args.get("nchw") and b.args["mult"] == 1 and
             b.args["x"].shape[3] > 1 and b.args["w"].data is not None and b.args["w"].shape[1] > 1)
@@ -217,12 +209,8 @@ def depthwise(b: Bound) -> bool:
 def rowwise(group: Group, program: Program) -> list[Slot]:
     """What follows a convolution reads of images row by row, beside the convolution's own input."""
     inner = {s for b in group.members for s in b.outputs}
-    slots = {s for b in group.tail for v in b.slots.values() if isinstance(s := v, int) and s not in inner}
-    return [s for s in sorted(slots) if _tall(program.tensors[s])]
-
-
-def _tall(t: Tensor) -> bool:
-    return t.rank == 4 and t.shape[1] > 1
+    slots = sorted({s for b in group.tail for s in slots_of(b)} - inner)
+    return [s for s in slots if program.tensors[s].rank == 4 and program.tensors[s].shape[1] > 1]
 
 
 def window_of(middle: Group, before: Sequence[Group]) -> Window | None:
@@ -252,14 +240,13 @@ def _rooms(group: Banded) -> tuple[Place | None, Place]:
     Offsets are those of the first elements.
     """
     *before, middle, _ = group.parts
-    b, window = middle.head, window_of(middle, before)
-    assert window is not None
+    b, window = middle.head, group.window
     item, (_, _, width, c) = b.outs[0].type.dtype.itemsize, middle.outs[0].shape
     shape = (1, window.band, width, c)
     between = Place("%arena", 0, shape, (-(-math.prod(shape) * item // 64) * 64, *dense_strides(shape, item)[1:]), item)
     if not before:
         return None, between
-    border = _border(b)
+    border = middle.family.border(b).get(b.slots["x"], Border())
     _, _, w, _ = b.args["x"].shape
     cell = c * item
     row = (w + border.left + border.right) * cell + (0 if border.left or border.right else 64)   # never without gaps
@@ -268,38 +255,31 @@ def _rooms(group: Banded) -> tuple[Place | None, Place]:
     return kept, replace(between, offset=size)
 
 
-def _border(b: Bound) -> Border:
-    """The border of the image that a depthwise convolution reads."""
-    return _borders(b).get(b.slots["x"], Border())
-
-
 def _make(w: Workshop, group: Group) -> Task:
     assert isinstance(group, Banded)
     *before, middle, last = group.parts
-    window, (kept, between) = window_of(middle, before), _rooms(group)
-    assert window is not None
-    room, places = w.places[SCRATCH], w.places
+    window, (kept, between), places = group.window, _rooms(group), w.places
     x, out = w.place(group.head.slots["x"]), w.place(group.outputs[0])
-    tall = [s for s in last.reads if s != middle.outputs[0] and s in places and _tall_place(places[s], out)]
-    here = {middle.outputs[0]: at("%source", between)}, {middle.outputs[0]: at("%target", between)}
-    parts: list[Task] = []
-    for part, own in ((last, here[0] | {last.outputs[0]: banded_place("%target", out, window.band)}
-                       | {s: banded_place("%other", places[s], window.band) for s in tall}),
-                      (middle, here[1] | {middle.head.slots["x"]: at("%source", kept or x)}),
-                      *((p, {p.head.slots["x"]: banded_place("%source", x, window.fresh),
-                             p.outputs[0]: at("%target", kept)}) for p in before if kept)):
-        w.places = {**places, **own}
-        work = _family(part).make(w, part)
-        assert not isinstance(work, Phases)                 # convolutions of cells and of channels have one task
-        parts.append(work)
-        w.places = places
-    expand = parts[2] if before else None
-    return Bands(window, x, out, places[tall[0]] if tall else None, kept and _moved(kept, room), _moved(between, room),
-                 room.strides[0], expand, _single(expand), parts[1], parts[0])
+    other = None if group.other is None else w.place(group.other)
+    inner, beside = middle.outputs[0], {} if other is None else {group.other: rows_at("%other", other, window.band)}
+    made = [_alone(w, p, {p.head.slots["x"]: rows_at("%source", x, window.fresh), p.outputs[0]: at("%target", kept)})
+            for p in before if kept]
+    made.append(_alone(w, middle, {middle.head.slots["x"]: at("%source", kept or x), inner: at("%target", between)}))
+    made.append(_alone(w, last, {inner: at("%source", between), **beside,
+                                 last.outputs[0]: rows_at("%target", out, window.band)}))
+    expand = made[0] if before else None
+    room = places[SCRATCH]
+    return Bands(window, x, out, other, kept and _moved(kept, room), _moved(between, room), room.strides[0], expand,
+                 _single(expand), *made[-2:])
 
 
-def _tall_place(p: Place, out: Place) -> bool:
-    return len(p.shape) == 4 and p.shape[1] == out.shape[1] > 1
+def _alone(w: Workshop, part: Group, places: Mapping[Slot | None, Place]) -> Task:
+    """The task of one part, for a band of the images at these places."""
+    there, w.places = w.places, {**w.places, **{s: p for s, p in places.items() if s is not None}}
+    found = part.family.make(w, part)
+    w.places = there
+    assert not isinstance(found, Phases)                    # convolutions of cells and of channels have one task
+    return found
 
 
 def at(base: str, p: Place) -> Place:
@@ -307,7 +287,7 @@ def at(base: str, p: Place) -> Place:
     return replace(p, base=base, offset=0)
 
 
-def banded_place(base: str, p: Place, rows: int) -> Place:
+def rows_at(base: str, p: Place, rows: int) -> Place:
     """So many rows of an image, the first at a base of a band."""
     return replace(p, base=base, offset=0, shape=(1, rows, *p.shape[2:]))
 
@@ -325,14 +305,8 @@ def _single(task: Task | None) -> Task | None:
 
 
 def _borders(b: Bound) -> Mapping[Slot, Border]:
-    return _family(Group(b)).border(b)
-
-
-def _family(group: Group) -> Family:
-    found = family_of(group.head.op)
-    assert found is not None
-    return found
+    return Group(b).family.border(b)
 
 
 #: That of `Banded` groups.
-BANDS = Family(lambda b, _: depthwise(b), _make, _borders, _scratch, strided=True)
+BANDS = Family(lambda b, _: of_channels(b), _make, _borders, _scratch, strided=True)

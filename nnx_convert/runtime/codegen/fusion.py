@@ -11,7 +11,7 @@ from ..bind import Bound, Program, Slot, Step
 from .bands import banded
 from .elements import chainable
 from .machine import Machine
-from .tasks import Family, Group, family_of
+from .tasks import Group
 
 
 def groups(program: Program, machine: Machine) -> list[Group | Step]:
@@ -86,7 +86,7 @@ class Plan:
                 if longer is None:
                     return best
                 group, made = longer, longer.outputs[0]
-                if not ahead and kept.isdisjoint(inside) and family(group).whole(group):
+                if not ahead and kept.isdisjoint(inside) and group.family.whole(group):
                     best = group, n, set(steps)
                 inside[made] = made
             self._await(ahead, made, steps)
@@ -104,7 +104,7 @@ class Plan:
         if n in self.taken or step.bound is None or not step.elsewhere or len(step.outs) != 1:
             return None
         b = renamed(step.bound, inside)
-        return Group(group.head, (*group.tail, b)) if family(group).fuses(group, b, self.machine) else None
+        return Group(group.head, (*group.tail, b)) if group.family.fuses(group, b, self.machine) else None
 
 
 def renamed(b: Bound, names: Mapping[Slot, Slot]) -> Bound:
@@ -112,11 +112,3 @@ def renamed(b: Bound, names: Mapping[Slot, Slot]) -> Bound:
     def changed(value: Any) -> Any:
         return rebuilt(value, map(changed, value)) if isinstance(value, tuple) else names.get(value, value)
     return replace(b, slots={n: changed(v) for n, v in b.slots.items()})
-
-
-def family(group: Group) -> Family:
-    """How a group is done."""
-    found = family_of(group.head.op)
-    if found is None:
-        raise TypeError(group.head.op.name)
-    return found

@@ -76,7 +76,7 @@ def address(f: Function, p: Place, index: str, lead: tuple[int, ...]) -> str:
 
 def filled(f: Function, p: Place) -> None:
     """Emit the filling of an image's border, images shared by threads."""
-    (n, h, w, _), (batch, row, cell, _), b = p.shape, p.strides, p.border
+    (n, h, _, _), (batch, row, cell, _), b = p.shape, p.strides, p.border
 
     def image(i: str, _: list[str]) -> None:
         corner = f.at(p.base, f.add(f.mul(i, batch), p.offset - b.top * row - b.left * cell))
@@ -85,13 +85,22 @@ def filled(f: Function, p: Place) -> None:
         if b.bottom:
             f.fill(f.at(corner, (b.top + h) * row), b.fill, b.bottom * row)
 
-        def line(y: str, _: list[str]) -> None:
-            start = f.at(corner, f.add(f.mul(y, row), b.top * row))
-            if b.left:
-                f.fill(start, b.fill, b.left * cell)
-            if b.right:
-                f.fill(f.at(start, (b.left + w) * cell), b.fill, b.right * cell)
-        if b.left or b.right:
-            f.loop(0, h, 1, [], line)
+        sides(f, p, f.at(corner, b.top * row + b.left * cell), h)
     first, last = f.share(n)
     f.loop(first, last, 1, [], image)
+
+
+def sides(f: Function, p: Place, first: str, rows: int) -> None:
+    """Emit the filling of what lies left and right of so many rows of an image, from the one whose first cell is at
+    `first`."""
+    (_, row, cell, _), b = p.strides, p.border
+    if not b.left and not b.right:
+        return
+
+    def line(y: str, _: list[str]) -> None:
+        begin = f.at(first, f.mul(y, row))
+        if b.left:
+            f.fill(f.at(begin, -b.left * cell), b.fill, b.left * cell)
+        if b.right:
+            f.fill(f.at(begin, p.shape[2] * cell), b.fill, b.right * cell)
+    f.loop(0, rows, 1, [], line)

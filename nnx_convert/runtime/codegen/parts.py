@@ -13,7 +13,7 @@ from ...types import Shape
 from ..bind import Program, Slot, Step
 from .copies import plain
 from .places import Border, Place, dense_strides, packed
-from .tasks import Family, Group, flat, kind, slots_of
+from .tasks import Group, flat, kind, slots_of
 
 Unit = Group | Step
 
@@ -43,7 +43,6 @@ class Storage:
     """
 
     program: Program
-    family: Callable[[Group], Family]
     views: dict[Slot, Slot] = field(default_factory=dict)
     parts: dict[Slot, Part] = field(default_factory=dict)
     roots: dict[Slot, Slot] = field(default_factory=dict)
@@ -86,7 +85,7 @@ class Storage:
         shape, axis = unit.outs[0].shape, unit.head.args["axis"] % len(unit.outs[0].shape)
         tensors = [self.program.tensors[s] for s in given]
         outer = math.prod(shape[:axis]) == 1
-        channels = not outer and kind(unit.head.op) == "CONCATENATION" and axis == len(shape) - 1 == 3
+        channels = not outer and axis == 3 and all(len(t.shape) == len(shape) == 4 for t in tensors)
         ends = accumulate((t.shape[axis] if channels else t.size for t in tensors), initial=0)
         for slot, at in zip(given, ends, strict=False):
             base = self._base(slot)
@@ -111,12 +110,12 @@ class Storage:
     def _borderless(self, slot: Slot) -> bool:
         """Whether nobody who reads an array wants a border around it."""
         readers = (u for u in self._readers.get(slot, []) if isinstance(u, Group))
-        return not any(slot in self.family(u).border(u.head) for u in readers)
+        return not any(slot in u.family.border(u.head) for u in readers)
 
     def _goes_by_strides(self, units: Iterable[Unit], slot: Slot) -> bool:
         """Whether all can read, or write, an image whose cells are farther apart than they are long."""
         return slot not in self.program.outputs and slot not in self.dense and all(
-            isinstance(u, Group) and not u.reshaped and self.family(u).strided and self._as_images(u, slot)
+            isinstance(u, Group) and not u.reshaped and u.family.strided and self._as_images(u, slot)
             for u in units)
 
     def _as_images(self, unit: Group, slot: Slot) -> bool:
@@ -127,11 +126,11 @@ class Storage:
 
     # Cut.
     def _cut(self, unit: Group) -> None:
-        ways = CUT[kind(unit.head.op)]
+        begins = CUT[kind(unit.head.op)]
         x, whole = unit.head.args["x"], unit.head.slots["x"]
         if whole in self.program.constants or whole in self.parts and self.parts[whole].channels:
             return
-        for slot, begin in zip(unit.outputs, ways(unit), strict=True):
+        for slot, begin in zip(unit.outputs, begins(unit), strict=True):
             if slot in self.parts or len(begin) != len(x.shape):
                 continue
             shape, strides = self.program.tensors[slot].shape, dense_strides(x.shape, 1)

@@ -9,7 +9,6 @@ from ..bind import Program, Slot, Step
 from ..blas import cores
 from ..memory import affordable
 from ..plan import ALIGN, _Block, _place
-from .bands import BANDS, Banded
 from .fusion import groups
 from .ir import ALONE, Function, Module
 from .machine import Machine
@@ -21,7 +20,7 @@ from .places import SLACK, Border, Place, room
 from .pool import RUN, barrier
 from .ready import Layout, Ready, Segment
 from .stamps import STAMP, Stamp
-from .tasks import SCRATCH, Family, Group, Phases, Task, Workshop, family_of, slots_of
+from .tasks import SCRATCH, Group, Phases, Task, Workshop, slots_of
 
 #: What one thing in the order of a run does: operations natively, one in NumPy, or a copy that a reader wants.
 Unit = Group | Step | tuple[Slot, Slot]
@@ -41,7 +40,7 @@ class Planner:
     originals: dict[Slot, Slot] = field(default_factory=dict)               # by the copy
 
     def __post_init__(self) -> None:
-        self.storage = Storage(self.program, _family)
+        self.storage = Storage(self.program)
 
     def layout(self, order: Sequence[Group | Step]) -> Layout:
         """The places of a program's slots."""
@@ -65,7 +64,7 @@ class Planner:
         """The borders that producers leave room for: where everyone who touches the image can do with them."""
         stiff = {self.root(s) for s in (*self.program.outputs, *self.storage.dense)}
         for unit in order:
-            family = _family(unit) if isinstance(unit, Group) else None
+            family = unit.family if isinstance(unit, Group) else None
             if family is None or not family.strided:
                 touched = (*unit.reads, *(unit.outputs if isinstance(unit, Group) else unit.outs))
                 stiff.update(self.root(s) for s in touched)
@@ -73,7 +72,7 @@ class Planner:
                 stiff.update(self.root(s) for b in unit.tail for s in (*slots_of(b), *b.outputs))
         for unit in order:
             if isinstance(unit, Group):
-                for slot, border in _family(unit).border(unit.head).items():
+                for slot, border in unit.family.border(unit.head).items():
                     root = self.root(slot)
                     joined = self.borders.get(root, Border()).joined(border)
                     if root not in stiff and slot not in self.program.constants and joined is not None:
@@ -84,7 +83,7 @@ class Planner:
         units: list[Unit] = []
         for unit in order:
             if isinstance(unit, Group):
-                for slot, border in _family(unit).border(unit.head).items():
+                for slot, border in unit.family.border(unit.head).items():
                     if border and not covers(self.borders.get(self.root(slot), Border()), border):
                         made = SCRATCH - 1 - len(self.originals)
                         self.copies.setdefault(unit, {})[slot] = made
@@ -110,7 +109,7 @@ class Planner:
                     blocks[root] = _Block(self._bytes(root), n, last.get(root, n))
                 if root in blocks:
                     blocks[slot] = blocks[root]
-            size = _family(unit).scratch(unit, self.machine) if isinstance(unit, Group) else 0
+            size = unit.family.scratch(unit, self.machine) if isinstance(unit, Group) else 0
             if size:
                 scratch[n] = _Block(-(-size // 64) * 64 * self.threads, n, n)
         return blocks, scratch
@@ -143,13 +142,6 @@ class Planner:
 def covers(have: Border, want: Border) -> bool:
     """Whether a border is at least as wide, and of the same bytes."""
     return have.fill == want.fill and all(a >= b for a, b in zip(have.sides, want.sides, strict=True))
-
-
-def _family(unit: Group) -> Family:
-    found = BANDS if isinstance(unit, Banded) else family_of(unit.head.op)
-    if found is None:
-        raise TypeError(unit.head.op.name)
-    return found
 
 
 def _writes(unit: Unit) -> tuple[Slot, ...]:
@@ -189,7 +181,7 @@ def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]
         scratch = {SCRATCH: layout.scratch[n]} if n in layout.scratch else {}
         result = {s: layout.places[s].reshaped(unit.head.outs[0].shape) for s in unit.outputs if unit.reshaped}
         shop.places = {**layout.places, **own, **scratch, **result}
-        work = _family(unit).make(shop, unit)
+        work = unit.family.make(shop, unit)
         tasks += (*(work.tasks if isinstance(work, Phases) else (work,)), *layout.stamp(n + 1))
         shop.places = layout.places
     return found

@@ -46,6 +46,14 @@ class Group:
     tail: tuple[Bound, ...] = ()
 
     @property
+    def family(self) -> Family:
+        """How it is done: as its head is. Raises `TypeError` where that has no native code."""
+        found = family_of(self.head.op)
+        if found is None:
+            raise TypeError(self.head.op.name)
+        return found
+
+    @property
     def members(self) -> tuple[Bound, ...]:
         """All of them, in order."""
         return self.head, *self.tail
@@ -198,7 +206,7 @@ def either(one: Family, other: Family) -> Family:
         return found
     return Family(lambda b, m: of(b, m).takes(b, m), lambda w, g: of(g.head, w.machine).make(w, g), border,
                   scratch=lambda g, m: of(g.head, m).scratch(g, m), strided=one.strided and other.strided,
-                  fuses=lambda g, b, m: of(g.head, m).fuses(g, b, m))
+                  fuses=lambda g, b, m: of(g.head, m).fuses(g, b, m), whole=lambda g: one.whole(g) and other.whole(g))
 
 
 def beside(plain: Family, of_bytes: Family) -> Family:
