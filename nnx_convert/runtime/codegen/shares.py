@@ -1,6 +1,7 @@
 """SOFTMAX of bytes, and of 16-bit integers, as LiteRT's reference does it: the exponential is a table."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,16 @@ WORD = 2
 WIDEST = 4000
 
 
+def by_rows(m: Module, name: str, x: Place, out: Place, size: int, row: Callable[[Function, str, str], None]) -> None:
+    """Write a function that does `row(f, x, out)`, with addresses, for each row of so many elements."""
+    f = Function(m, name, SHARED)
+    first, last = f.share(x.size // size)
+    begin = [f.at(p.base, p.offset) for p in (x, out)]
+    f.loop(first, last, 1, [], lambda i, _: row(f, *(f.at(at, f.mul(i, size * p.item))
+                                                     for at, p in zip(begin, (x, out), strict=True))))
+    f.finish()
+
+
 @dataclass(frozen=True)
 class Shares:
     """The softmax of rows of `size` bytes; exponentials and shares of sums are tables of 256 among the weights.
@@ -43,18 +54,7 @@ class Shares:
 
     def emit(self, m: Module) -> str:
         """Write the function."""
-        return m.once(("shares", self), lambda name: self._build(m, name))
-
-    def _build(self, m: Module, name: str) -> None:
-        f = Function(m, name, SHARED)
-        first, last = f.share(self.x.size // self.size)
-        x, out = f.at(self.x.base, self.x.offset), f.at(self.out.base, self.out.offset)
-
-        def row(i: str, _: list[str]) -> None:
-            at = f.mul(i, self.size)
-            self._row(f, f.at(x, at), f.at(out, f.mul(at, self.out.item)))
-        f.loop(first, last, 1, [], row)
-        f.finish()
+        return m.once(("shares", self), lambda name: by_rows(m, name, self.x, self.out, self.size, self._row))
 
     def _row(self, f: Function, x: str, out: str) -> None:
         bits, item = 8 * self.out.item, self.out.item
@@ -98,18 +98,7 @@ class WideShares:
 
     def emit(self, m: Module) -> str:
         """Write the function."""
-        return m.once(("wideshares", self), lambda name: self._build(m, name))
-
-    def _build(self, m: Module, name: str) -> None:
-        f = Function(m, name, SHARED)
-        first, last = f.share(self.x.size // self.size)
-        x, out = f.at(self.x.base, self.x.offset), f.at(self.out.base, self.out.offset)
-
-        def row(i: str, _: list[str]) -> None:
-            at = f.mul(i, self.size * WORD)
-            self._row(f, f.at(x, at), f.at(out, at))
-        f.loop(first, last, 1, [], row)
-        f.finish()
+        return m.once(("wideshares", self), lambda name: by_rows(m, name, self.x, self.out, self.size, self._row))
 
     def _row(self, f: Function, x: str, out: str) -> None:
         def more(i: str, now: list[str]) -> list[str]:
@@ -195,13 +184,19 @@ def reciprocal(f: Function, x: str, zeros: str) -> str:
     return shifted(f, found, 1)
 
 
+def _in_rows(b: Bound) -> bool:
+    """Whether rows, on one grid before and one after, are along the last axis and not too long."""
+    x, out = b.args["x"], b.outs[0]
+    if not isinstance(x.quant, Quant) or not isinstance(out.quant, Quant) or not x.shape or not x.size:
+        return False
+    return bool(b.args["axis"] % x.rank == x.rank - 1 and x.shape[-1] <= WIDEST)
+
+
 def _takes(b: Bound, _: Machine) -> bool:
-    x, out, axis = b.args["x"], b.outs[0], b.args["axis"]
-    last = axis % len(x.shape) == len(x.shape) - 1 if x.shape else False
+    x, out = b.args["x"], b.outs[0]
     typed = x.type in BYTES and out.type.dtype in (x.type.dtype, np.int16)
-    gridded = isinstance(x.quant, Quant) and isinstance(out.quant, Quant)
-    return last and typed and gridded and 0 < x.shape[-1] <= WIDEST and x.size > 0 and (
-        out.scale, grid(out)[1]) == (2.0 ** (-8 * out.type.dtype.itemsize), limits(out)[0])
+    return typed and _in_rows(b) and (out.scale, grid(out)[1]) == (
+        2.0 ** (-8 * out.type.dtype.itemsize), limits(out)[0])
 
 
 def _make(w: Workshop, group: Group) -> Task:
@@ -230,17 +225,7 @@ class RealShares:
 
     def emit(self, m: Module) -> str:
         """Write the function."""
-        return m.once(("realshares", self), lambda name: self._build(m, name))
-
-    def _build(self, m: Module, name: str) -> None:
-        f = Function(m, name, SHARED)
-        first, last = f.share(self.x.size // self.size)
-        x, out = f.at(self.x.base, self.x.offset), f.at(self.out.base, self.out.offset)
-
-        def row(i: str, _: list[str]) -> None:
-            self._row(f, f.at(x, f.mul(i, self.size)), f.at(out, f.mul(i, self.size * self.out.item)))
-        f.loop(first, last, 1, [], row)
-        f.finish()
+        return m.once(("realshares", self), lambda name: by_rows(m, name, self.x, self.out, self.size, self._row))
 
     def _row(self, f: Function, x: str, out: str) -> None:
         bits, item = 8 * self.out.item, self.out.item
@@ -263,11 +248,9 @@ class RealShares:
 
 
 def _takes_real(b: Bound, _: Machine) -> bool:
-    x, out, axis = b.args["x"], b.outs[0], b.args["axis"]
-    last = axis % len(x.shape) == len(x.shape) - 1 if x.shape else False
-    gridded = isinstance(x.quant, Quant) and isinstance(out.quant, Quant)
-    return last and x.type in BYTES and gridded and out.type in INTEGERS and 0 < x.shape[-1] < 8 and x.size > 0 and (
-        out.scale > 2.0 ** -20)
+    x, out = b.args["x"], b.outs[0]
+    typed = x.type in BYTES and out.type in INTEGERS
+    return typed and _in_rows(b) and x.shape[-1] < 8 and out.scale > 2.0 ** -20
 
 
 def _make_real(w: Workshop, group: Group) -> Task:
@@ -285,10 +268,9 @@ def _make_real(w: Workshop, group: Group) -> Task:
 
 def _takes_wide(b: Bound, _: Machine) -> bool:
     """On the grids of TFLite's kernel, whose sums have 31 bits."""
-    x, out, axis = b.args["x"], b.outs[0], b.args["axis"]
-    last = axis % len(x.shape) == len(x.shape) - 1 if x.shape else False
-    typed = x.type.dtype == out.type.dtype == np.int16 and isinstance(x.quant, Quant) and isinstance(out.quant, Quant)
-    return typed and last and 0 < x.shape[-1] <= WIDEST and x.size > 0 and (out.scale, grid(out)[1]) == (2.0 ** -15, 0)
+    x, out = b.args["x"], b.outs[0]
+    typed = x.type.dtype == out.type.dtype == np.int16
+    return typed and _in_rows(b) and (out.scale, grid(out)[1]) == (2.0 ** -15, 0)
 
 
 def _make_wide(w: Workshop, group: Group) -> Task:
