@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from ...ops import ex, norm, reduce as r
 from ...schema import OPS
@@ -19,16 +20,22 @@ from .moves import address
 from .places import Place
 from .scalars import SCALARS, Scalar
 from .strides import ordered
-from .tasks import Family, Group, Task, Workshop, kind, native
+from .tasks import Family, Group, Task, Workshop, native
 from .turns import pieces
 
 ITEM = 4
-#: What truth values, of bytes 0 and 1, are folded by; and all reductions, as in `REDUCTIONS`.
-TRUTHS = {"REDUCE_ALL": ("MIN", False), "REDUCE_ANY": ("MAX", False)}
-KINDS = {**REDUCTIONS, **TRUTHS, "REDUCE_PROD": ("PROD", False), "REDUCE_MAX": ("MAX", False),
-         "REDUCE_MIN": ("MIN", False)}
-#: A fold's operation of two integers.
+#: A fold's operation of two integers; and those that give one of what they fold.
 WHOLE = {"SUM": "ADD", "PROD": "MUL", "MAX": "MAXIMUM", "MIN": "MINIMUM"}
+EXTREMES = ("MAX", "MIN")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What an operation folds by, whether it gives the mean, and whether it is of truth values, bytes 0 and 1."""
+
+    fold: str
+    mean: bool = False
+    truths: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,27 +141,30 @@ def _axes(b: Bound) -> list[int]:
     return sorted({a % len(shape) for a in b.args["axes"].ints() if shape[a % len(shape)] > 1})
 
 
-def _takes(b: Bound, _: Machine) -> bool:
+def _takes(b: Bound, _: Machine, rule: Rule) -> bool:
     """Bytes on a grid have extremes here where that is the result's; means are of floats."""
-    x, out, name = b.args["x"], b.outs[0], kind(b.op).removesuffix("_EX")
+    x, out = b.args["x"], b.outs[0]
     if b.args["axes"].data is None or not x.shape or x.type not in SCALARS or x.type != out.type or not x.size:
         return False
-    if name in TRUTHS:
+    if rule.truths:
         return bool(x.type == B8)
-    extreme = name in ("REDUCE_MAX", "REDUCE_MIN")
-    plain = x.quant == out.quant if extreme else not on_grid(x) and x.type != B8
-    return bool(plain and (SCALARS[x.type].real or name != "MEAN"))
+    plain = x.quant == out.quant if rule.fold in EXTREMES else not on_grid(x) and x.type != B8
+    return bool(plain and (SCALARS[x.type].real or not rule.mean))
 
 
-def _make(w: Workshop, group: Group) -> Task:
+def _make(w: Workshop, group: Group, rule: Rule) -> Task:
     b = group.head
     x, axes = w.place(b.slots["x"]), _axes(b)
     stay = [a for a in range(len(x.shape)) if a not in axes and x.shape[a] > 1]
     last = max([*stay, *axes], default=0)
     stay = stay or [a for a in range(len(x.shape)) if a not in axes][:1]
     whole = bool(stay) and (not axes or last in stay)
-    return Folded(ordered(x, [*stay, *axes]), w.place(b.outputs[0]), len(stay), whole,
-                  *KINDS[kind(b.op).removesuffix("_EX")], SCALARS[b.args["x"].type])
+    return Folded(ordered(x, [*stay, *axes]), w.place(b.outputs[0]), len(stay), whole, rule.fold,
+                  rule.mean, SCALARS[b.args["x"].type])
+
+
+def _folds(rule: Rule) -> Family:
+    return Family(partial(_takes, rule=rule), partial(_make, rule=rule))
 
 
 # Normalisation.
@@ -228,7 +238,12 @@ def _make_normalised(w: Workshop, group: Group) -> Task:
     return Normalised(w.place(b.slots["x"]), w.place(b.outputs[0]), gamma, beta, eps)
 
 
-native(Family(_takes, _make), ex.REDUCE_SUM_EX, ex.REDUCE_MAX_EX, ex.REDUCE_MIN_EX, r.REDUCE_MAX, r.REDUCE_MIN,
-       r.REDUCE_PROD, r.REDUCE_ALL, r.REDUCE_ANY)
-native(Family(_takes, _make), *(OPS[name] for name in REDUCTIONS), otherwise=True)
+native(_folds(Rule("SUM")), ex.REDUCE_SUM_EX)
+native(_folds(Rule("MAX")), r.REDUCE_MAX, ex.REDUCE_MAX_EX)
+native(_folds(Rule("MIN")), r.REDUCE_MIN, ex.REDUCE_MIN_EX)
+native(_folds(Rule("PROD")), r.REDUCE_PROD)
+native(_folds(Rule("MIN", truths=True)), r.REDUCE_ALL)
+native(_folds(Rule("MAX", truths=True)), r.REDUCE_ANY)
+for _name, _rule in REDUCTIONS.items():
+    native(_folds(Rule(*_rule)), OPS[_name], otherwise=True)
 native(Family(_takes_normalised, _make_normalised), norm.INSTANCE_NORMALIZATION)
