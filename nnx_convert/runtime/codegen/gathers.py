@@ -90,9 +90,16 @@ def _arguments(b: Bound) -> tuple[str, str, int]:
     return "x", "indices", b.args["axis"] % len(b.args["x"].shape)
 
 
-def _within(indices: Tensor, size: int) -> bool:
-    """Whether indices are known and in bounds."""
-    return indices.data is not None and bool((indices.data >= 0).all() and (indices.data < size).all())
+def _within(indices: Tensor, *sizes: int) -> bool:
+    """Whether indices, or tuples of them with a size for each, are known and in bounds."""
+    if indices.data is None:
+        return False
+    data = indices.data.reshape(-1, len(sizes))
+    return bool((data >= 0).all() and (data < np.array(sizes)).all())
+
+
+def _check(w: Workshop, b: Bound, size: int) -> Check:
+    return Check(size, w.check(f"index {{}} is not in [0, {size})", b.origin), w.fault)
 
 
 def _takes(b: Bound, _: Machine) -> bool:
@@ -107,10 +114,8 @@ def _make(w: Workshop, group: Group) -> Task:
     b = group.head
     name, at, axis = _arguments(b)
     x, indices, out = w.place(b.slots[name]), w.place(b.slots[at]), w.place(b.outputs[0])
-    size, check = x.shape[axis], None
-    if not _within(b.args[at], size):
-        number = w.check(f"index {{}} is not in [0, {size})", b.origin)
-        check = Check(size, number, w.fault)
+    size = x.shape[axis]
+    check = None if _within(b.args[at], size) else _check(w, b, size)
     sizes = math.prod(x.shape[:axis]), size, indices.size, math.prod(x.shape[axis + 1:]) * x.item
     return Gather(x, indices, out, sizes, check)
 
@@ -163,22 +168,17 @@ def _takes_tuples(b: Bound, _: Machine) -> bool:
     batch, indexed = _batched(b)
     if x.type != out.type or x.type in OBJECTS or x.quant != out.quant or indices.type != I32 or not indexed:
         return False
-    sizes = x.shape[batch:batch + indexed]
-    data = None if indices.data is None else indices.data.reshape(-1, indexed)
-    known = data is None or bool((data >= 0).all() and (data < np.array(sizes)).all())
-    return x.size > 0 < out.size and known and b.args.get("axis", batch) == batch
+    good = indices.data is None or _within(indices, *x.shape[batch:batch + indexed])
+    return x.size > 0 < out.size and good and b.args.get("axis", batch) == batch
 
 
 def _make_tuples(w: Workshop, group: Group) -> Task:
     b = group.head
     x, indices, out = w.place(b.slots["x"]), w.place(b.slots["indices"]), w.place(b.outputs[0])
     batch, indexed = _batched(b)
-    strides, axes = dense_strides(x.shape, x.item), []
+    strides, axes, known = dense_strides(x.shape, x.item), [], b.args["indices"].data is not None
     for axis in range(batch, batch + indexed):
-        size, check = x.shape[axis], None
-        if b.args["indices"].data is None:
-            check = Check(size, w.check(f"index {{}} is not in [0, {size})", b.origin), w.fault)
-        axes.append((strides[axis], check))
+        axes.append((strides[axis], None if known else _check(w, b, x.shape[axis])))
     count = indices.size // indexed
     return Tuples(x, indices, out, count, count // math.prod(x.shape[:batch]), math.prod(x.shape[batch:]) * x.item,
                   math.prod(x.shape[batch + indexed:]) * x.item, tuple(axes))
