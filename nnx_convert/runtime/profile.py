@@ -173,7 +173,7 @@ def of_steps(model: Model, inputs: Sequence[Tensor | None], options: Options) ->
         taken.append(time.perf_counter() - before)
         args, outs = binder.checked(n, o)[0].args, [t for i in o.outputs if isinstance(t := binder.arg(i), Tensor)]
         moved = sum(size(t) for i in {*o.inputs, *o.outputs} if isinstance(t := binder.arg(i), Tensor))
-        works.append(Work((o.op.name,), (binder.place(n),), "numpy", moved, multiplied(o.op, args, outs)))
+        works.append(Work((o.op.name,), (binder.place(n),), "numpy", moved, multiplied(o.op, args, outs[0])))
     return joined(works, [taken], [sum(taken)])
 
 
