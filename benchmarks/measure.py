@@ -49,7 +49,7 @@ def kind(model: CompiledModel, inputs: Sequence[Any]) -> str:
     specs = [s for s in model.inputs if not s.state]
     program = model.prepare({s.name: a.shape for s, a in zip(specs, inputs, strict=True)})
     bound = [b for step in program.program.steps if (b := step.bound) is not None] if program else []
-    work = [(multiplied(b.op, b.args, b.outs[0]), of_bytes(b)) for b in bound]
+    work = [(multiplied(b.op, b.args, b.outs), of_bytes(b)) for b in bound]
     return "int8" if 2 * sum(n for n, small in work if small) > sum(n for n, _ in work) else "float"
 
 

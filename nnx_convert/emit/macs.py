@@ -17,7 +17,7 @@ def macs(model: Model) -> int | None:
 
 def _of(model: Model, number: int, checked: Checked) -> int:
     operation = model.operations[number]
-    return multiplied(operation.op, checked.args, model.operands[operation.outputs[0]].tensor())
+    return multiplied(operation.op, checked.args, [model.operands[i].tensor() for i in operation.outputs])
 
 
 def _inner(model: Model) -> int:

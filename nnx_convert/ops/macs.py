@@ -1,7 +1,7 @@
 """How many multiplications with an addition an operation takes: the usual measure of a model's work."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..schema import OpDef
@@ -99,7 +99,7 @@ def counter(op: OpDef) -> Count | None:
     return COUNTS.get(op.name)
 
 
-def multiplied(op: OpDef, args: Args, out: Tensor) -> int:
+def multiplied(op: OpDef, args: Args, outs: Sequence[Tensor]) -> int:
     """The multiply-adds of an operation on concrete shapes."""
     count = counter(op)
-    return int(count(args, out)) if count else 0
+    return int(count(args, outs[0])) if count else 0

@@ -173,7 +173,7 @@ def of_steps(model: Model, inputs: Sequence[Tensor | None], options: Options) ->
         taken.append(time.perf_counter() - before)
         args, outs = binder.checked(n, o)[0].args, [t for i in o.outputs if isinstance(t := binder.arg(i), Tensor)]
         moved = sum(size(t) for i in {*o.inputs, *o.outputs} if isinstance(t := binder.arg(i), Tensor))
-        works.append(Work((o.op.name,), (binder.place(n),), "numpy", moved, multiplied(o.op, args, outs[0])))
+        works.append(Work((o.op.name,), (binder.place(n),), "numpy", moved, multiplied(o.op, args, outs)))
     return joined(works, [taken], [sum(taken)])
 
 
@@ -194,12 +194,12 @@ def work_of(program: Program, unit: Unit) -> Work:
     moved = sum(size(program.tensors[s]) for s in {*unit.reads, *outs})
     return Work(tuple(b.op.name for b in members), tuple(b.origin for b in members),
                 "numpy" if isinstance(unit, Step) else "native", moved,
-                sum(multiplied(b.op, b.args, b.outs[0]) for b in members))
+                sum(multiplied(b.op, b.args, b.outs) for b in members))
 
 
 def macs(program: Program) -> int:
     """The multiply-adds of a run of a program."""
-    return sum(multiplied(b.op, b.args, b.outs[0]) for step in program.steps if (b := step.bound) is not None)
+    return sum(multiplied(b.op, b.args, b.outs) for step in program.steps if (b := step.bound) is not None)
 
 
 def size(t: Tensor) -> int:

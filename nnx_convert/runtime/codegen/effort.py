@@ -21,4 +21,4 @@ def worth(asked: int, operations: Iterable[Bound]) -> int:
 def effort(b: Bound) -> float:
     """About the microseconds that one core takes for an operation."""
     rate = CODES if b.outs[0].type in BYTES else FLOATS
-    return multiplied(b.op, b.args, b.outs[0]) / rate + sum(t.size for t in b.outs) / ELEMENTS
+    return multiplied(b.op, b.args, b.outs) / rate + sum(t.size for t in b.outs) / ELEMENTS
