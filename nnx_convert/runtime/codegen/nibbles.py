@@ -208,12 +208,13 @@ def fitted(blocks: Array) -> tuple[Array, Array] | None:
 def _fitted(blocks: Array) -> tuple[Array, Array] | None:
     whole, scale = np.zeros(blocks.shape, np.int8), np.ones(len(blocks), np.float32)
     most = np.abs(blocks).max(1)
-    left = np.flatnonzero(most > 0)
+    left = np.flatnonzero(most != 0)             # what is not finite is there, and fits no scale
     for top in range(8, 0, -1):
         own = blocks[left]
         step = (most[left] / np.float32(top))[:, None]
-        steps = np.rint(own / step)
-        good = (np.abs(steps * step - own).max(1) <= NEAR * most[left]) & (steps.min(1) >= -8) & (steps.max(1) <= 7)
+        with np.errstate(all="ignore"):
+            steps = np.rint(own / step)
+            good = (np.abs(steps * step - own).max(1) <= NEAR * most[left]) & (steps.min(1) >= -8) & (steps.max(1) <= 7)
         whole[left[good]], scale[left[good]] = steps[good], step[good, 0]
         left = left[~good]
         if not left.size:
@@ -247,8 +248,7 @@ def _takes(b: Bound, machine: Machine) -> bool:
     x, w, bias = (b.args[n] for n in ("x", "w", "b"))
     if not machine.vnni or any(t.type != F32 for t in (x, w, bias, *b.outs)) or w.data is None or bias.data is None:
         return False
-    few = 0 < x.size <= FEW * w.shape[1]
-    return few and w.size >= LARGE and bool(np.isfinite(w.data[0]).all()) and in_blocks(w.data)
+    return 0 < x.size <= FEW * w.shape[1] and w.size >= LARGE and in_blocks(w.data)
 
 
 def _make(w: Workshop, group: Group) -> Task:

@@ -67,6 +67,10 @@ def test_a_matrix_shows_its_blocks(size: int) -> None:
     assert np.abs(steps * scales.repeat(floats.shape[1] // scales.shape[1], 1) - floats).max() <= 1e-6 * np.abs(
         floats).max()
     assert scales.shape == (20, 3) and (np.sign(steps) == np.sign(whole)).all()
+    for odd in (np.nan, np.inf):
+        spoilt = floats.copy()
+        spoilt[7, 5] = odd
+        assert blockwise(spoilt) is None
     floats[7, np.abs(whole[7]).argmax()] *= np.float32(1.001)
     assert blockwise(floats) is None
     assert blockwise(rng.standard_normal((20, 3 * size)).astype(np.float32)) is None
