@@ -16,19 +16,20 @@ from ..kernels.shape import regrid
 from ..kernels.tables import INTEGERS, patterns
 from .copies import together, window
 from .elements import merged, spread, start, tensors_of
-from .ir import SHARED, Function, Module
+from .ir import SHARED, Function, Module, width
 from .machine import Machine
 from .places import Place
 from .strides import nest
-from .tasks import Family, Group, Task, Workshop, flat, kind, native, slots_of
+from .tasks import Family, Group, Task, Workshop, flat, native, slots_of
 
 #: Elements that one turn of a loop looks up.
 TURN = 8
 #: Functions of one element, and of two.
 ONE = (e.RELU, e.RELU1, e.RELU6, e.ABS, e.NEG, e.SQRT, e.RSQRT, e.FLOOR, e.EXP, e.LOGISTIC, e.TANH, e.HARD_SWISH,
        e.LOG, e.SIN, e.ELU, host.LEAKY_RELU, host.SQUARE, host.CEIL, host.COS, host.ROUND, host.RELU_0_TO_1,
-       host.REQUANTIZE, host_math.SIGN, host_math.GELU, c.CAST, ex.CAST_EX, c.DEQUANTIZE)
-CONVERSIONS = ("CAST", "CAST_EX", "DEQUANTIZE")
+       host.REQUANTIZE, host_math.SIGN, host_math.GELU)
+#: What is a function of raw numbers, whatever it results in.
+CONVERSIONS = (c.CAST, ex.CAST_EX, c.DEQUANTIZE)
 TWO = (e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.PRELU, host.SQUARED_DIFFERENCE, e.EQUAL, e.NOT_EQUAL,
        e.GREATER, e.GREATER_EQUAL, e.LESS, e.LESS_EQUAL, ex.EQUAL_EX, ex.NOT_EQUAL_EX, ex.GREATER_EQUAL_EX,
        ex.LESS_EX)
@@ -44,11 +45,11 @@ def answers(b: Bound, **given: Array) -> Array:
     return np.ascontiguousarray(made[0])
 
 
-def picked(f: Function, kind: str, item: int, x: str, at: str) -> str:
+def picked(f: Function, element: str, item: int, x: str, at: str) -> str:
     """The element of a table at x: the address of an integer of so many bytes and no sign."""
     index = f.let(f"zext i{8 * item} {f.load(f'i{8 * item}', x, 0, item)} to i64")
-    size = int(kind[1:]) // 8
-    return f.load(kind, at, f.mul(index, size), size)
+    size = width(element) // 8
+    return f.load(element, at, f.mul(index, size), size)
 
 
 def run(f: Function, x: str, to: str, table: str, items: tuple[int, int], first: str, last: str) -> None:
@@ -91,10 +92,13 @@ def _narrow(t: Tensor) -> bool:
     return t.type in INTEGERS and isinstance(t.quant, Quant) and t.size > 0
 
 
-def _takes_one(b: Bound, _: Machine) -> bool:
-    """Of what is no function of grids, the one of raw numbers is tabulated: a conversion's."""
-    x, out = b.args["x"], b.outs[0]
-    return _narrow(x) and x.shape == out.shape and (_narrow(out) or kind(b.op) in CONVERSIONS)
+def _takes_conversion(b: Bound, _: Machine) -> bool:
+    x = b.args["x"]
+    return _narrow(x) and x.shape == b.outs[0].shape
+
+
+def _takes_one(b: Bound, machine: Machine) -> bool:
+    return _takes_conversion(b, machine) and _narrow(b.outs[0])
 
 
 def _make_one(w: Workshop, group: Group) -> Task:
@@ -151,7 +155,6 @@ def _make_two(w: Workshop, group: Group) -> Task:
     return Pairs(w.place(first), w.place(second), w.place(b.outputs[0]), w.pack(table))
 
 
-# Arrays of several grids joined on one.
 @dataclass(frozen=True)
 class Joined:
     """Arrays looked up on their way to places of their shapes, by tables among the weights; None: as they are."""
@@ -172,10 +175,10 @@ class Joined:
     def _part(f: Function, source: Place, to: Place, table: int | None) -> None:
         def row(at: list[str]) -> None:
             if table is None:
-                f.copy(at[0], at[1], width)
+                f.copy(at[0], at[1], length)
             else:
-                run(f, at[1], at[0], f.at("%weights", table), (1, 1), "0", str(width))
-        width = source.shape[-1]
+                run(f, at[1], at[0], f.at("%weights", table), (1, 1), "0", str(length))
+        length = source.shape[-1]
         nest(f, (to, source), source.shape[:-1], row)
 
 
@@ -195,5 +198,6 @@ def _make_joined(w: Workshop, group: Group) -> Task:
 
 
 native(Family(_takes_one, _make_one), *ONE, otherwise=True)
+native(Family(_takes_conversion, _make_one), *CONVERSIONS, otherwise=True)
 native(Family(_takes_two, _make_two), *TWO, otherwise=True)
 native(Family(_takes_joined, _make_joined, strided=True), s.CONCATENATION, otherwise=True)
