@@ -31,6 +31,8 @@ from .tasks import Family, Group, Task, Workshop, kind, native
 LEFT = 20
 #: Offsets that are tried: a half, and what is a little beside it.
 OFFSETS = tuple(float(np.float32(0.5 + n * 2.0 ** -20)) for n in (0, 1, 2, 4, 8, -1, -2, -4))
+#: How the second number counts.
+SIGNS = {e.ADD.name: 1, e.SUB.name: -1}
 #: A multiplier and a shift, as `fixedpoint.multiplier` gives them.
 Pair = tuple[int, int]
 
@@ -132,8 +134,7 @@ def taken(b: Bound, _: Machine) -> bool:
 def of(b: Bound, machine: Machine, turned: bool = False) -> Addition:
     """An operation as an addition; `turned`: its second argument comes first."""
     x, y = (b.args[n] for n in ("yx" if turned else "xy"))
-    sign = -1 if kind(b.op) == "SUB" else 1
-    return addition(bare(x), bare(y), bare(b.outs[0]), b.args["act"], sign, machine.fused, machine.fast)
+    return addition(bare(x), bare(y), bare(b.outs[0]), b.args["act"], SIGNS[kind(b.op)], machine.fused, machine.fast)
 
 
 def bare(t: Tensor) -> Tensor:
@@ -143,7 +144,7 @@ def bare(t: Tensor) -> Tensor:
 
 def joins(group: Group, b: Bound, machine: Machine) -> bool:
     """Whether an addition of bytes can be done to a product's results before they are stored."""
-    if kind(b.op) != "ADD" or group.tail or not taken(b, machine):
+    if SIGNS.get(kind(b.op)) != 1 or group.tail or not taken(b, machine):
         return False
     shape = group.outs[0].shape
     return b.slots["x"] != b.slots["y"] and all(b.args[n].shape == shape for n in "xy") and b.outs[0].shape == shape
