@@ -14,7 +14,7 @@ from ..kernels.quantized import ratio
 from .integers import centred
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
-from .mathematics import flags
+from .mathematics import select
 from .nearest import product_scales
 from .places import Place
 from .requantise import Range, Steps, alike, narrowed, planned, rounded_away, scaled
@@ -109,7 +109,7 @@ class Conversion:
         size = f.call(real, f"llvm.fabs.v{lanes}f32", (real, t))
         inside = f.let(f"fcmp olt {real} {size}, {number(real, BEYOND)}")
         end = -FAR if self.range.zero >= 0 else FAR
-        t = f.let(f"select {flags(real)} {inside}, {real} {t}, {real} {number(real, end)}")
+        t = select(f, real, inside, t, number(real, end))
         t = f.clamp(real, t, -FAR, FAR)
         return narrowed(f, lanes, rounded_away(f, real, whole, t), self.range)
 
