@@ -72,6 +72,7 @@ class CompiledModel:
         self._runner = Runner(model, options, keep)
         self._doors = rim.Doors(model)
         self._state = states.Memory(model.rim)
+        self._returned = tuple(i for i, o in enumerate(self.outputs) if not o.state)
 
     @property
     def model(self) -> Model:
@@ -109,10 +110,10 @@ class CompiledModel:
         with self._state.open(given) as complete:
             found = self._doors.leave(self._runner.run(self._doors.enter(complete)))
             self._state.keep(found)
-        return [a for o, a in zip(self.outputs, found, strict=True) if not o.state]
+        return [found[i] for i in self._returned]
 
     def _named(self, found: Sequence[Any]) -> dict[str, Any]:
-        return dict(zip((o.name for o in self.outputs if not o.state), found, strict=True))
+        return {self.outputs[i].name: a for i, a in zip(self._returned, found, strict=True)}
 
     def profile(self, inputs: Mapping[str, Any] | Sequence[Any], runs: int = 30) -> Profile:
         """Where the time of a run goes: see `runtime.profile.Profile`. Inputs are as of `run`, and so are its errors.

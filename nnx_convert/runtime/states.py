@@ -18,8 +18,9 @@ class Memory(Locked):
 
     def __init__(self, rim: Rim) -> None:
         super().__init__()
-        self._inputs, self._outputs = rim.inputs, rim.outputs
         self._ports: dict[str, Port] = {p.name: p for p in rim.inputs if p.state}
+        self._entering = tuple((i, p.name) for i, p in enumerate(rim.inputs) if p.state)
+        self._leaving = tuple((i, p.name) for i, p in enumerate(rim.outputs) if p.state and p.name in self._ports)
         #: Whether there are any.
         self.kept = any(p.state for p in (*rim.inputs, *rim.outputs))
         self._now = self._start()
@@ -30,14 +31,16 @@ class Memory(Locked):
     @contextmanager
     def open(self, given: Sequence[Any]) -> Iterator[list[Any]]:
         """The inputs with the states in place of None; while it is open, no other run has them."""
+        complete = list(given)
         with self._lock:
-            yield [self._now[p.name] if v is None and p.state else v
-                   for p, v in zip(self._inputs, given, strict=True)]
+            for i, name in self._entering:
+                if complete[i] is None:
+                    complete[i] = self._now[name]
+            yield complete
 
     def keep(self, outputs: Sequence[Array]) -> None:
         """Take the next states out of a run's outputs, one for each port."""
-        self._now |= {p.name: a for p, a in zip(self._outputs, outputs, strict=True)
-                      if p.state and p.name in self._ports}
+        self._now |= {name: outputs[i] for i, name in self._leaving}
 
     def read(self) -> dict[str, Array]:
         """Copies, by name."""
