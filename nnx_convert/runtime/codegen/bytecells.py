@@ -13,6 +13,7 @@ import numpy as np
 from ...ops import grids as g
 from ...types import F32, Array, Tensor
 from ..bind import Bound
+from ..hybrid import SPAN
 from . import mathematics
 from .cells import woven
 from .grids import EVEN, INFO, Gridded
@@ -22,7 +23,7 @@ from .machine import Machine
 from .places import Place, dense_strides
 from .tasks import SCRATCH, Family, Group, Phases, Workshop, native
 from .tiles import best
-from .wholes import Walk, item, packed, pitch, steps
+from .wholes import Walk, item, of_bytes, packed, pitch, steps
 
 ITEM, GATES = 4, 4
 #: ONNX's order of the gates is i o f c.
@@ -157,22 +158,14 @@ def _takes(b: Bound, _: Machine) -> bool:
     constant = all(a[n].data is not None for n in names) and (a["b"] is None or a["b"].data is not None)
     if not plain or not constant or a["x"].shape[1] != 1 or not all(t.size > 0 for t in (a["x"], *b.outs)):
         return False
-    return a["x"].type == F32 and all(255 * int(np.abs(m).sum(0).max()) < 1 << 31 for d in range(a["w"].shape[0])
-                                      for m in _matrices(b, d))
+    return a["x"].type == F32 and all(SPAN * int(np.abs(m).sum(0).max()) < 1 << 31 for m in _matrices(b))
 
 
-def _matrices(b: Bound, d: int) -> tuple[Array, Array]:
-    """The weights of x and of h of a direction, less their zero points: [depth, gates * units]."""
+def _matrices(b: Bound) -> list[Array]:
+    """The weights of x of each direction, then those of h, less their zero points: [depth, gates * units]."""
     several = b.args["w"].shape[0]
-    x, h = (b.args[n].data[d].astype(np.int32) - b.args[z].data.reshape(several, -1)[d].astype(np.int32)
-            for n, z in (("w", "wz"), ("r", "rz")))
-    return x, h
-
-
-def _quads(b: Bound, machine: Machine) -> bool:
-    """Whether bytes are multiplied: where the machine does that, and the weights are such."""
-    found = [m for d in range(b.args["w"].shape[0]) for m in _matrices(b, d)]
-    return machine.vnni and all(m.min() >= -128 and m.max() <= 127 for m in found)
+    return [b.args[n].data[d].astype(np.int32) - b.args[z].data.reshape(several, -1)[d].astype(np.int32)
+            for n, z in (("w", "wz"), ("r", "rz")) for d in range(several)]
 
 
 def _width(b: Bound, lanes: int) -> int:
@@ -188,7 +181,7 @@ def _shared(b: Bound, quad: bool, lanes: int) -> tuple[int, int, int]:
 
 def _room(group: Group, machine: Machine) -> int:
     b, lanes = group.head, machine.lanes
-    quad, directions = _quads(b, machine), int(b.args["w"].shape[0])
+    quad, directions = of_bytes(machine, *_matrices(b)), int(b.args["w"].shape[0])
     whole, info, products = _shared(b, quad, lanes)
     return whole + info + products * directions + sum(room_sizes(b.args["r"].shape[1], quad, lanes))
 
@@ -213,7 +206,8 @@ def _bias(b: Bound, d: int, lanes: int) -> Array | float:
 
 
 def _make(w: Workshop, group: Group) -> Phases:
-    b, lanes, quad = group.head, w.machine.lanes, _quads(group.head, w.machine)
+    b, lanes, matrices = group.head, w.machine.lanes, _matrices(group.head)
+    quad, several = of_bytes(w.machine, *matrices), len(matrices) // 2
     x, scratch, units = w.place(b.slots["x"]), w.place(SCRATCH), b.args["r"].shape[1]
     time, _, depth = x.shape
     whole, _, products = _shared(b, quad, lanes)
@@ -222,20 +216,20 @@ def _make(w: Workshop, group: Group) -> Phases:
     infos = Place(scratch.base, scratch.offset + whole, (1, 1, 1, 1), (0, 0, 0, 0), INFO)
     tasks: list[Any] = [Gridded(x.reshaped(shape), on_grid, infos, EVEN)]
     directions = []
-    for d in range(b.args["w"].shape[0]):
+    for d, (own, inner) in enumerate(zip(matrices[:several], matrices[several:], strict=True)):
         wide = (1, 1, time, _width(b, lanes))
         given = Place(scratch.base, infos.offset + INFO + d * products, wide, dense_strides(wide, ITEM), ITEM)
-        tasks.append(_inputs(w, b, d, on_grid, infos, given, quad))
-        directions.append(_direction(w, b, d, given, quad))
+        tasks.append(_inputs(w, b, d, own, on_grid, infos, given, quad))
+        directions.append(_direction(w, b, d, inner, given, quad))
     size = scratch.strides[0]
     room = Place(scratch.base, infos.offset + INFO + len(directions) * products, (1, size), (size, 1), 1)
     return Phases((*tasks, Steps(tuple(directions), units, quad, b.args["b"] is not None, room)))
 
 
-def _inputs(w: Workshop, b: Bound, d: int, x: Place, infos: Place, out: Place, quad: bool) -> Hybrid:
-    """The products of all inputs of a direction."""
+def _inputs(w: Workshop, b: Bound, d: int, matrix: Array, x: Place, infos: Place, out: Place, quad: bool) -> Hybrid:
+    """The products of all inputs of a direction by its weights."""
     lanes, (_, _, time, depth) = w.machine.lanes, x.shape
-    matrix = _columns(_matrices(b, d)[0], lanes)
+    matrix = _columns(matrix, lanes)
     tile = best(matrix.shape[1], steps(depth, quad), 1, 1, time, lanes, w.machine.registers)
     return Hybrid(x, infos, out, 1, ((0, steps(depth, quad)),), 0, (1, 1),
                   w.pack(packed(matrix, depth, quad, tile.vectors, lanes)),
@@ -243,9 +237,9 @@ def _inputs(w: Workshop, b: Bound, d: int, x: Place, infos: Place, out: Place, q
                   twice=False, biased=False, act=0)
 
 
-def _direction(w: Workshop, b: Bound, d: int, given: Place, quad: bool) -> Direction:
+def _direction(w: Workshop, b: Bound, d: int, matrix: Array, given: Place, quad: bool) -> Direction:
     lanes, units = w.machine.lanes, b.args["r"].shape[1]
-    matrix = _columns(_matrices(b, d)[1], lanes)
+    matrix = _columns(matrix, lanes)
     y, *ends = (w.place(s) for s in b.outputs)
     states = [None if b.args[n] is None else w.place(b.slots[n]) for n in ("h", "c")]
     h, c = (None if p is None else _part(p, 0, d, (1, units)) for p in states)

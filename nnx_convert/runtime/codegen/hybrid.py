@@ -26,7 +26,7 @@ from .machine import Machine
 from .places import Border, Place, room
 from .tasks import SCRATCH, Family, Group, Phases, Workshop, native
 from .tiles import Spot, Tile, best
-from .wholes import Walk, packed
+from .wholes import Walk, item, of_bytes, packed, steps
 
 #: TFLite's code of the one activation that is not a pair of bounds.
 TANH = 4
@@ -166,12 +166,6 @@ def _taken_depthwise(b: Bound, machine: Machine) -> bool:
 
 
 # The grids.
-def _item(b: Bound, machine: Machine) -> int:
-    """The bytes of an element of the depth: one where the machine multiplies bytes and the weights are such."""
-    filters = _filters(b)
-    return 1 if machine.vnni and filters.min() >= -128 and filters.max() <= 127 else 2
-
-
 def _border(b: Bound) -> Border:
     """What a convolution reads around its images."""
     if "scheme" not in b.args:
@@ -193,6 +187,7 @@ def _images(b: Bound) -> tuple[int, int, int, int]:
 
 
 def _scratch(b: Bound, item: int) -> int:
+    """The bytes of its images on their grids, in elements of so many bytes, and of these grids."""
     size, _, _ = room(_images(b), item, _border(b))
     return -(-size // INFO) * INFO + _images(b)[0] * INFO
 
@@ -219,16 +214,15 @@ def blocks(totals: Array, scale: Array, bias: Array | float, lanes: int) -> Arra
 
 def _make(w: Workshop, group: Group) -> Phases:
     b, lanes = group.head, w.machine.lanes
-    filters, item = _filters(b), _item(group.head, w.machine)
-    units, kh, kw, depth = filters.shape
-    gridded = _gridded(w, b, item, WIDE if b.args["asymmetric"] else SYMMETRIC)
+    filters = _filters(b)
+    quad, (units, kh, kw, depth) = of_bytes(w.machine, filters), filters.shape
+    gridded = _gridded(w, b, item(quad), WIDE if b.args["asymmetric"] else SYMMETRIC)
     x, infos, border = gridded.out, gridded.infos, gridded.out.border
     x = x.shifted(border.top, border.left)
     strides, dilations = ((b.args["sh"], b.args["sw"]), (b.args["dh"], b.args["dw"])) if "scheme" in b.args else (
         (1, 1), (1, 1))
     cells = kw if dilations[1] == 1 else 1       # neighbours of the depth together
-    steps = -(-cells * depth * item // ITEM)
-    runs = tuple((i * dilations[1] * depth * item, steps) for i in range(kw // cells))
+    runs = tuple((i * dilations[1] * depth * item(quad), steps(cells * depth, quad)) for i in range(kw // cells))
     out = w.place(b.outputs[0])
     if "scheme" not in b.args:
         x, out = as_row(x), rows_of(out, units)
@@ -236,11 +230,12 @@ def _make(w: Workshop, group: Group) -> Phases:
     elif kh == kw == 1 and strides == (1, 1):
         x, out = _one_row(x), _one_row(out)
     bias = 0.0 if b.args["b"] is None else b.args["b"].data
-    tile = best(units, steps * len(runs), kh, out.shape[0] * out.shape[1], out.shape[2], lanes, w.machine.registers)
-    weights = packed(filters.reshape(units, -1).T, cells * depth, item == 1, tile.vectors, lanes)
+    images, rows, width, _ = out.shape
+    tile = best(units, sum(n for _, n in runs), kh, images * rows, width, lanes, w.machine.registers)
+    weights = packed(filters.reshape(units, -1).T, cells * depth, quad, tile.vectors, lanes)
     product = Hybrid(x, infos, out, kh, runs, dilations[0] * x.strides[1], strides, w.pack(weights),
                      w.pack(blocks(filters.sum((1, 2, 3)), of_channels(b.args["w"], units), bias, lanes)), tile,
-                     item == 1, "scheme" in b.args and b.args["w"].type == QPC, b.args["b"] is not None, b.args["act"])
+                     quad, "scheme" in b.args and b.args["w"].type == QPC, b.args["b"] is not None, b.args["act"])
     return Phases((gridded, product))
 
 
@@ -269,7 +264,7 @@ def _make_depthwise(w: Workshop, group: Group) -> Phases:
         w.pack(weights), 0, chain, extras)))
 
 
-PRODUCT = Family(_taken, _make, scratch=lambda g, m: _scratch(g.head, _item(g.head, m)))
+PRODUCT = Family(_taken, _make, scratch=lambda g, m: _scratch(g.head, item(of_bytes(m, _filters(g.head)))))
 native(PRODUCT, h.HYBRID_FULLY_CONNECTED, h.HYBRID_CONV_2D)
 native(Family(_taken_depthwise, _make_depthwise, scratch=lambda g, _: _scratch(g.head, ITEM)),
        h.HYBRID_DEPTHWISE_CONV_2D)

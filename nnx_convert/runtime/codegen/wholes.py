@@ -13,6 +13,7 @@ import numpy as np
 from ...types import Array
 from .integers import flipped, pairs, quads
 from .ir import Function, vector, width
+from .machine import Machine
 from .tiles import unrolled
 from .turns import pieces
 
@@ -70,6 +71,11 @@ class Walk:
                 n = i * self.vectors + j
                 found[n] = add(f, lanes, found[n], x, w)
         return found
+
+
+def of_bytes(machine: Machine, *weights: Array) -> bool:
+    """Whether bytes are multiplied: where the machine does that, and these weights are such."""
+    return machine.vnni and all(w.min() >= -128 and w.max() <= 127 for w in weights)
 
 
 def item(quad: bool) -> int:
