@@ -48,11 +48,6 @@ class Range:
         """Those of a tensor after a fused activation."""
         return cls(grid(out)[1], *activation_range(act, out), out.type.dtype.kind == "i")
 
-    @property
-    def whole(self) -> bool:
-        """Whether these are all bytes of the type."""
-        return (self.low, self.high) == ((-128, 127) if self.signed else (0, 255))
-
 
 #: No bytes at all.
 NOTHING = Range(0, 0, 0, signed=False)

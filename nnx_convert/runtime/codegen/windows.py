@@ -12,7 +12,7 @@ from ..bind import Bound
 from ..fixedpoint import grid, multiplier
 from .dense import pads
 from .folds import POOLS, Pool, block
-from .integers import bounded, widened
+from .integers import clipped, widened
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .mathematics import select
@@ -40,7 +40,8 @@ class BytePool(Pool):
 
         def stretch(at: str, count: int) -> None:
             found = self._folded(f, width, source, rows, columns, at)
-            value = self._mean(f, found, cells) if mean else self._within(f, width, found)
+            value = self._mean(f, found, cells) if mean else clipped(
+                f, vector(width, "i8"), found, self.range.low, self.range.high, self.range.signed)
             f.store_first(count, width, "i8", value, f.at(self.out.base, to), at)
         if full:
             f.loop(0, full, 1, [], lambda v, _: stretch(f.mul(v, width), width))
@@ -74,14 +75,6 @@ class BytePool(Pool):
         above, below = (f.let(f"sitofp {whole} {v} to {real}") for v in (select(f, whole, negative, down, up), count))
         found = f.let(f"fptosi {real} {f.let(f'fdiv {real} {above}, {below}')} to {whole}")
         return narrowed(f, lanes, found, replace(self.range, zero=0))
-
-    def _within(self, f: Function, width: int, x: str) -> str:
-        """Bytes within the bounds of the activation."""
-        wide = vector(width, "i16")
-        if self.range.whole:
-            return x
-        x = bounded(f, wide, widened(f, width, x, self.range.signed, "i16"), self.range.low, self.range.high)
-        return f.let(f"trunc {wide} {x} to {vector(width, 'i8')}")
 
 
 def _takes_pool(b: Bound, _: Machine) -> bool:
