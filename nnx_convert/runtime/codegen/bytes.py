@@ -38,6 +38,8 @@ SHIFTED, PAIRED = {1: 14, 2: 9, 3: 6, 4: 5}, {1: 10, 2: 6, 3: 3}
 #: The same on aarch64, where no product reads an operand from memory, by the bytes multiplied at once.
 SHIFTED_BY_LOADS = {1: 11, 2: 7, 3: 5, 4: 4}
 BY_LOADS = {4: {1: 21, 2: 11, 3: 7, 4: 5}, 2: {1: 11, 2: 5, 3: 3, 4: 2}}
+#: Whose sums are scaled in FLOAT64, as LiteRT does it.
+BY_DOUBLES = frozenset({conv.FULLY_CONNECTED.name})
 #: The places of what is added to results: none, or one.
 Extras = tuple[Place, ...]
 #: Of each channel the least and the greatest sum, and what sums of raw products begin with.
@@ -255,12 +257,12 @@ def _found_sums(b: Bound, matrix: Array) -> Sums:
 
 def reals(b: Bound, count: int) -> list[float]:
     """The multiplier of each channel."""
-    return real_multipliers(b.args["x"], b.args["w"], b.outs[0], count, kind(b.op) == "FULLY_CONNECTED")
+    return real_multipliers(b.args["x"], b.args["w"], b.outs[0], count, kind(b.op) in BY_DOUBLES)
 
 
 def scaling(b: Bound, reach: tuple[Array, Array], machine: Machine) -> Scaling:
     """How an operation's sums, from the least to the greatest, become its outputs."""
-    steps = Steps.of(np.array(reals(b, reach[0].size)), *reach, kind(b.op) == "FULLY_CONNECTED")
+    steps = Steps.of(np.array(reals(b, reach[0].size)), *reach, kind(b.op) in BY_DOUBLES)
     fast = product_scales(b.args["x"], b.args["w"], b.outs[0], reach[0].size)
     return planned(steps, Range.of(b.outs[0], b.args["act"]), machine, fast)
 
@@ -373,11 +375,8 @@ def x_signed(b: Bound) -> bool:
 
 def zero_border(b: Bound) -> dict[int, Border]:
     """The border that a convolution of bytes reads: of the zero point."""
-    if not any(pads(b.args)):
-        return {}
-    top, left, bottom, right = pads(b.args)
-    zero = grid(b.args["x"])[1]
-    return {b.slots["x"]: Border(top, left, bottom, right, zero - 256 if zero > 127 else zero)}
+    sides, zero = pads(b.args), grid(b.args["x"])[1]
+    return {b.slots["x"]: Border(*sides, zero - 256 if zero > 127 else zero)} if any(sides) else {}
 
 
 def _make(w: Workshop, group: Group) -> Task:
