@@ -134,7 +134,6 @@ class Tiles:
                      f"i8 {WEIGHTS + j})")
         return [*(f.at(a, size) for a in now[:HIGH]), f.at(now[HIGH], count * size * LANES) if read else now[HIGH]]
 
-
     def _pixels(self, f: Function, at: list[str]) -> None:
         """The tiles of pixels."""
         for i in range(HIGH):
