@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 from cross import COMPILER, EMULATOR
-from placed import Array, Placed
+from natively import Array
+from placed import Placed
 
 from nnx_convert.runtime.blas import cores
 from nnx_convert.runtime.codegen.ir import Module

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 
 import numpy as np
-from natively import EVERY
-from placed import Array, Case, Placed, cases, rows, wrong
+from natively import EVERY, Array
+from placed import Case, Placed, cases, rows, wrong
 
 from nnx_convert.runtime.blas import cores
 from nnx_convert.runtime.codegen.ir import Module

@@ -8,8 +8,8 @@ import numpy as np
 
 from nnx_convert import Model, ModelBuilder, OperandCode
 from nnx_convert.ops.host import host_twin
-from nnx_convert.runtime.bind import Options, bind
-from nnx_convert.runtime.codegen.machine import AVX2, AVX512, BASELINE, Machine, host
+from nnx_convert.runtime.bind import Options, Program, bind
+from nnx_convert.runtime.codegen.machine import AARCH64, AVX2, AVX512, BASELINE, DOTPROD, Machine, host
 from nnx_convert.runtime.codegen.program import NativeProgram
 from nnx_convert.runtime.codegen.tasks import taken
 from nnx_convert.runtime.runner import Compiled, call
@@ -19,8 +19,13 @@ from nnx_convert.types import Tensor
 Array = np.ndarray[Any, Any]
 #: This machine, and what it is with fewer features.
 MACHINES = {"host": host(), "avx2": host().only(AVX2), "baseline": host().only(BASELINE)}
+#: The same, and one with wide vectors that does not multiply bytes.
+WIDE = MACHINES | {"avx512": host().only(AVX512)}
 #: All that differ where bytes are multiplied, too.
-EVERY = MACHINES | {"avx512": host().only(AVX512), "vnni": host().only(AVX512 | {"avx512vnni"})}
+EVERY = WIDE | {"vnni": host().only(AVX512 | {"avx512vnni"})}
+#: Another architecture's machines: code for them is compiled anywhere, and run by an emulator.
+ARM = {name: Machine("aarch64-unknown-linux-gnu", AARCH64 | more)
+       for name, more in (("neon", frozenset[str]()), ("dotprod", DOTPROD))}
 
 
 class Net:
@@ -92,12 +97,20 @@ def code_of(name: str) -> int:
     return found.code
 
 
+def tensors(model: Model, given: Sequence[Array]) -> list[Tensor]:
+    """A model's inputs as these arrays make them: types and shapes."""
+    operands = [model.operands[i] for i in model.inputs]
+    return [Tensor(o.type, a.shape, o.quant) for o, a in zip(operands, given, strict=True)]
+
+
+def left_to(model: Model, given: Sequence[Array], machine: Machine) -> Program:
+    """The program in which what a machine does natively is left to it."""
+    return bind(model, tensors(model, given), Options(1, call, elsewhere=lambda b: taken(b, machine)))
+
+
 def both(model: Model, given: Sequence[Array], machine: Machine, threads: int) -> tuple[list[Array], list[Array], int]:
     """What NumPy gives, what native code gives, and how many operations were native."""
-    operands = [model.operands[i] for i in model.inputs]
-    tensors = [Tensor(o.type, a.shape, o.quant) for o, a in zip(operands, given, strict=True)]
-    plain = Compiled(bind(model, tensors, Options(1, call)))
-    program = bind(model, tensors, Options(1, call, elsewhere=lambda b: taken(b, machine)))
+    plain, program = Compiled(bind(model, tensors(model, given), Options(1, call))), left_to(model, given, machine)
     native = NativeProgram(program, machine, threads)
     with np.errstate(all="ignore"):
         native.run(given)                        # the second run meets what the first one left in the arena

@@ -16,6 +16,7 @@ from cases_elementwise import CASES as ELEMENTWISE
 from cases_image import CASES as IMAGE
 from cases_models import CASES as MODELS
 from cases_shape import CASES as SHAPE
+from natively import Array, left_to, tensors
 from row_case import instances
 from row_runs import usual
 
@@ -26,11 +27,9 @@ from nnx_convert.runtime.codegen.ir import Module
 from nnx_convert.runtime.codegen.machine import Machine
 from nnx_convert.runtime.codegen.places import SLACK
 from nnx_convert.runtime.codegen.program import Planner, Stretch, segment, stretches, waits_after
-from nnx_convert.runtime.codegen.tasks import Task, Workshop, taken
+from nnx_convert.runtime.codegen.tasks import Task, Workshop
 from nnx_convert.runtime.runner import Compiled, call
-from nnx_convert.types import Tensor
 
-Array = np.ndarray[Any, Any]
 CASES = (*ELEMENTWISE, *IMAGE, *SHAPE, *MODELS)
 #: |got - want| <= NEAR * the largest |want| of floats; integers are equal.
 NEAR = 1e-5
@@ -46,12 +45,6 @@ class Case:
     model: Model
     given: tuple[Array, ...]
 
-    @property
-    def tensors(self) -> list[Tensor]:
-        """The inputs' types and shapes."""
-        operands = [self.model.operands[i] for i in self.model.inputs]
-        return [Tensor(o.type, a.shape, o.quant) for o, a in zip(operands, self.given, strict=True)]
-
     def wild(self) -> Iterator[Case]:
         """The same with integers of all sizes in place of those of 32 bits: indices and counts that are none."""
         rng = np.random.default_rng(0)
@@ -64,12 +57,12 @@ class Case:
     def bound(self, machine: Machine) -> Program:
         """The program in which what this machine does natively is left to it."""
         with np.errstate(all="ignore"):
-            return bind(self.model, self.tensors, Options(1, call, elsewhere=lambda b: taken(b, machine)))
+            return left_to(self.model, self.given, machine)
 
     def wanted(self) -> list[Array]:
         """The outputs by NumPy."""
         with np.errstate(all="ignore"):
-            return Compiled(bind(self.model, self.tensors, Options(1, call))).run(self.given)
+            return Compiled(bind(self.model, tensors(self.model, self.given), Options(1, call))).run(self.given)
 
 
 def cases(each: int, seed: int) -> Iterator[Case]:

@@ -9,17 +9,16 @@ import pytest
 from cross import COMPILER, EMULATOR
 from emulated import MAIN, Emulated
 from full import FULL
+from natively import ARM
 from placed import Case, Placed, cases, of_file, rows, wrong
 from recorded import files, one
 from shared import SHARED
 
 from nnx_convert.runtime.codegen.ir import Function, Module
 from nnx_convert.runtime.codegen.loader import Loaded, field_of
-from nnx_convert.runtime.codegen.machine import AARCH64, DOTPROD, Machine
+from nnx_convert.runtime.codegen.machine import Machine
 from nnx_convert.runtime.codegen.objects import compiled
 
-MACHINES = {"neon": Machine("aarch64-unknown-linux-gnu", AARCH64),
-            "dotprod": Machine("aarch64-unknown-linux-gnu", AARCH64 | DOTPROD)}
 #: Cases of each family, and of so many of the table's rows one.
 EACH, STEP = (8, 2) if FULL else (2, 24)
 MODELS = Path(__file__).resolve().parents[3] / "models"
@@ -38,20 +37,20 @@ def faults(found: list[Case], machine: Machine, folder: Path, *, at_end: bool) -
     return [f"{name}: {why}" for name, why in said if why]
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", ARM)
 @pytest.mark.parametrize("at_end", [True, False])
 def test_every_family_gives_what_numpy_gives(machine: str, at_end: bool, tmp_path: Path) -> None:
-    found = [*cases(EACH, int(at_end)), *rows(MACHINES[machine], int(at_end), STEP)]
-    assert not faults(found, MACHINES[machine], tmp_path, at_end=at_end)
+    found = [*cases(EACH, int(at_end)), *rows(ARM[machine], int(at_end), STEP)]
+    assert not faults(found, ARM[machine], tmp_path, at_end=at_end)
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", ARM)
 def test_whole_models_give_what_numpy_gives(machine: str, tmp_path: Path) -> None:
     found = [of_file(MODELS / name) for name in OWN]
     for name in ZOO:
         path, arrays = files(name)
         found.append(of_file(path, list(one(arrays, "").inputs.values())))
-    assert not faults(found, MACHINES[machine], tmp_path, at_end=True)
+    assert not faults(found, ARM[machine], tmp_path, at_end=True)
 
 
 def chain(machine: Machine, count: int) -> list[bytes]:
@@ -72,7 +71,7 @@ def chain(machine: Machine, count: int) -> list[bytes]:
 
 
 def test_the_loader_lays_out_what_the_machine_runs(tmp_path: Path) -> None:
-    loaded = Loaded(chain(MACHINES["neon"], 3))
+    loaded = Loaded(chain(ARM["neon"], 3))
     code, program = tmp_path / "code", tmp_path / "run"
     code.write_bytes(ctypes.string_at(loaded._base, len(loaded._memory)))
     subprocess.run([COMPILER, "-static", "-o", str(program), str(MAIN.with_name("loaded.c"))], check=True)

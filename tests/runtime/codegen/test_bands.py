@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from natively import MACHINES, Net, apart
+from natively import MACHINES, Net, apart, left_to, tensors
 from test_bytes import Net as Bytes, draw, reach
 
 from nnx_convert import Model, OperandCode
@@ -13,9 +13,7 @@ from nnx_convert.runtime.bind import Options, bind
 from nnx_convert.runtime.codegen import bands
 from nnx_convert.runtime.codegen.bands import Banded
 from nnx_convert.runtime.codegen.program import NativeProgram
-from nnx_convert.runtime.codegen.tasks import taken
 from nnx_convert.runtime.runner import Compiled, call
-from nnx_convert.types import Tensor
 
 Rng = np.random.Generator
 Q8, Q8S = OperandCode.TENSOR_QUANT8_ASYMM, OperandCode.TENSOR_QUANT8_ASYMM_SIGNED
@@ -76,9 +74,7 @@ def run(model: Model, given: list[Any], machine: str, worth: int, monkeypatch: p
     monkeypatch.setattr(bands, "WORTH", worth)
     monkeypatch.setattr(bands, "KEPT", 1 << 14)
     here = MACHINES[machine]
-    operands = [model.operands[i] for i in model.inputs]
-    tensors = [Tensor(o.type, a.shape, o.quant) for o, a in zip(operands, given, strict=True)]
-    native = NativeProgram(bind(model, tensors, Options(1, call, elsewhere=lambda b: taken(b, here))), here, 2)
+    native = NativeProgram(left_to(model, given, here), here, 2)
     native.run(given)                            # the second run meets what the first one left in the arena
     return native.run(given), sum(isinstance(u, Banded) for u in native.layout.units)
 
@@ -94,9 +90,7 @@ def test_bands_give_what_whole_images_give(expands: bool, kind: OperandCode | No
         model, given = made
         got, units = run(model, given, machine, 0, monkeypatch)
         plain, none = run(model, given, machine, 1 << 40, monkeypatch)
-        operands = [model.operands[i] for i in model.inputs]
-        want = Compiled(bind(model, [Tensor(o.type, a.shape, o.quant) for o, a in zip(operands, given, strict=True)],
-                             Options(1, call))).run(given)
+        want = Compiled(bind(model, tensors(model, given), Options(1, call))).run(given)
         assert not none and all(map(np.array_equal, got, plain))
         assert apart(got, want) <= (1e-5 if kind is None else 0)
         count += units

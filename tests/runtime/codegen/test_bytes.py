@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from natively import MACHINES as SHARED_MACHINES, both
+from natively import EVERY, both
 
 from nnx_convert import Model, ModelBuilder, OperandCode
 from nnx_convert.runtime.codegen.bytes import PAIRED, SHIFTED, Micro
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module
-from nnx_convert.runtime.codegen.machine import AVX512, host
 from nnx_convert.runtime.codegen.objects import assembly
 from nnx_convert.runtime.codegen.tiles import FIT
 from nnx_convert.schema import OPS
@@ -227,8 +226,6 @@ def softmax(rng: Rng) -> Net:
     return net
 
 
-#: Those of all families, and one with wide vectors that does not multiply bytes.
-MACHINES = SHARED_MACHINES | {"avx512": host().only(AVX512), "vnni": host().only(AVX512 | {"avx512vnni"})}
 #: The instruction that multiplies and adds so many bytes.
 DOT = {2: "vpmaddwd", 4: "vpdpbusd"}
 MAKES: dict[str, Callable[[Rng], Net | None]] = {
@@ -238,7 +235,7 @@ MAKES: dict[str, Callable[[Rng], Net | None]] = {
     "functions": functions, "softmax": softmax}
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", EVERY)
 @pytest.mark.parametrize("family", MAKES)
 def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
     rng, ran = np.random.default_rng(11), 0
@@ -246,7 +243,7 @@ def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
         net = MAKES[family](rng)
         if net is None:
             continue
-        want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
+        want, got, native = both(net.model, net.given, EVERY[machine], 1 + n % 2)
         assert native == len(net.model.operations), n
         for g, w in zip(got, want, strict=True):
             np.testing.assert_array_equal(g, w, err_msg=f"{n}")
@@ -257,7 +254,7 @@ def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
 @pytest.mark.parametrize("machine", ["vnni", "avx512", "avx2"])
 @pytest.mark.parametrize("shift", [0, 3])
 def test_no_micro_kernel_spills(machine: str, shift: int) -> None:
-    at = MACHINES[machine]
+    at = EVERY[machine]
     together, spilt = 4 if at.vnni else 2, re.compile(r"[xyz]mm\d+, *-?\d*\(%rsp|\(%rsp\), *%[xyz]mm")
     for vectors, pixels in (SHIFTED if shift else PAIRED if at.registers == 16 else FIT[32]).items():
         if shift and not at.vnni:

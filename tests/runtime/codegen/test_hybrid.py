@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from natively import MACHINES as SHARED_MACHINES, Array, Net, apart, both
+from natively import WIDE, Array, Net, apart, both
 
 from nnx_convert import OperandCode
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module
-from nnx_convert.runtime.codegen.machine import AVX512, host
+from nnx_convert.runtime.codegen.machine import host
 from nnx_convert.runtime.codegen.objects import assembly
 from nnx_convert.runtime.codegen.tiles import FIT
 from nnx_convert.runtime.codegen.wholes import Walk
@@ -19,8 +19,6 @@ Rng = np.random.Generator
 Make = Callable[[Rng], Net]
 Q8, Q8S = OperandCode.TENSOR_QUANT8_ASYMM, OperandCode.TENSOR_QUANT8_ASYMM_SIGNED
 QPC = OperandCode.TENSOR_QUANT8_SYMM_PER_CHANNEL
-#: Those of all families, and one with wide vectors that does not multiply bytes.
-MACHINES = SHARED_MACHINES | {"avx512": host().only(AVX512)}
 #: |got - want| <= NEAR * the largest |want| after a curve; without one they are equal.
 NEAR = 1e-6
 SAME, VALID, TANH = 1, 2, 4
@@ -102,21 +100,21 @@ def depthwise(rng: Rng) -> Net:
 EXACT: dict[str, Make] = {"product": product, "convolution": convolution, "depthwise": depthwise}
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", WIDE)
 @pytest.mark.parametrize("family", EXACT)
 def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
     rng = np.random.default_rng(3)
     for n in range(24 if machine == "host" else 10):
         net = EXACT[family](rng)
-        want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
+        want, got, native = both(net.model, net.given, WIDE[machine], 1 + n % 2)
         assert native == 1, n
         np.testing.assert_array_equal(got[0], want[0], err_msg=f"{n}")
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", WIDE)
 def test_a_curve_follows(machine: str) -> None:
     net = product(np.random.default_rng(1), TANH)
-    want, got, native = both(net.model, net.given, MACHINES[machine], 1)
+    want, got, native = both(net.model, net.given, WIDE[machine], 1)
     assert native == 1
     assert apart(got, want) <= NEAR
 
@@ -154,12 +152,12 @@ def cells(rng: Rng, time: int) -> Net:
 MAKES = EXACT | {"cells": lambda rng: cells(rng, int(rng.integers(1, 3)))}
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", WIDE)
 def test_cells_whose_states_are_brought_to_bytes(machine: str) -> None:
     rng = np.random.default_rng(4)
     for n in range(16 if machine == "host" else 8):
         net = cells(rng, 1 + n % 6)
-        want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
+        want, got, native = both(net.model, net.given, WIDE[machine], 1 + n % 2)
         assert native == 1, n
         assert apart(got, want) <= 1e-5, n
 
@@ -180,7 +178,7 @@ def test_values_at_the_ends_of_what_there_is(family: str, odd: Any) -> None:
 
 @pytest.mark.parametrize("machine", ["host", "avx512", "avx2"])
 def test_no_walk_spills(machine: str) -> None:
-    at = MACHINES[machine]
+    at = WIDE[machine]
     for vectors, pixels in FIT[at.registers].items():
         m = Module(at)
         f = Function(m, "f", SHARED, exported=True)

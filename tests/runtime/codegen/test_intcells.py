@@ -6,18 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from natively import MACHINES as SHARED_MACHINES, Net, both, code_of
+from natively import WIDE, Net, both, code_of
 
 from nnx_convert import OperandCode
-from nnx_convert.runtime.codegen.machine import AVX512, host
 
 Rng = np.random.Generator
 Make = Callable[[Rng], Net]
 Q8S, QS, Q16S = (OperandCode.TENSOR_QUANT8_ASYMM_SIGNED, OperandCode.TENSOR_QUANT8_SYMM,
                  OperandCode.TENSOR_QUANT16_SYMM)
 INT32 = OperandCode.TENSOR_INT32
-#: Those of all families, and one with wide vectors that does not multiply bytes.
-MACHINES = SHARED_MACHINES | {"avx512": host().only(AVX512)}
 
 
 def nothing(net: Net) -> int:
@@ -138,13 +135,13 @@ MAKES: dict[str, Make] = {"lstm": lstm, "svdf": svdf, "softmax": softmax, "share
                           "rescaled": rescaled}
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", WIDE)
 @pytest.mark.parametrize("family", MAKES)
 def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
     rng = np.random.default_rng(7)
     for n in range(24 if machine == "host" else 8):
         net = MAKES[family](rng)
-        want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
+        want, got, native = both(net.model, net.given, WIDE[machine], 1 + n % 2)
         assert native == len(net.model.operations), n
         for g, w in zip(got, want, strict=True):
             np.testing.assert_array_equal(g, w, err_msg=f"{n}")

@@ -4,15 +4,15 @@ from __future__ import annotations
 import re
 
 import pytest
+from natively import ARM
 
 from nnx_convert.runtime.codegen import bytes as of_bytes, dense
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module
-from nnx_convert.runtime.codegen.machine import AARCH64, DOTPROD, Machine
+from nnx_convert.runtime.codegen.machine import Machine
 from nnx_convert.runtime.codegen.objects import assembly
 from nnx_convert.runtime.codegen.tiles import FIT
 
-NEON = Machine("aarch64-unknown-linux-gnu", AARCH64)
-DOT = Machine("aarch64-unknown-linux-gnu", AARCH64 | DOTPROD)
+NEON, DOT = ARM["neon"], ARM["dotprod"]
 #: A vector that goes to the stack or comes from there.
 SPILT = re.compile(r"(?:ldr|ldp|str|stp)\tq\d+.*\[sp")
 Micro = dense.Micro | of_bytes.Micro

@@ -8,15 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from natively import MACHINES
+from natively import MACHINES, left_to
 
 from nnx_convert import Model, ModelBuilder, OperandCode
-from nnx_convert.runtime.bind import Options, bind
 from nnx_convert.runtime.codegen.program import NativeProgram
-from nnx_convert.runtime.codegen.tasks import taken
-from nnx_convert.runtime.runner import call
 from nnx_convert.schema import OPS
-from nnx_convert.types import Tensor
 
 Array = np.ndarray[Any, Any]
 Rng = np.random.Generator
@@ -120,9 +116,7 @@ def test_native_code_gives_what_the_closed_forms_give(family: str, machine: str)
     rng, at = np.random.default_rng(3), replace(MACHINES[machine], fast=True)
     for n in range(12):
         model, given, want = DRAWS[family](rng)
-        operands = [model.operands[i] for i in model.inputs]
-        tensors = [Tensor(o.type, a.shape, o.quant) for o, a in zip(operands, given, strict=True)]
-        program = bind(model, tensors, Options(1, call, elsewhere=lambda b: taken(b, at)))
+        program = left_to(model, given, at)
         assert all(step.elsewhere for step in program.steps)
         got, = NativeProgram(program, at, 1).run(given)
         np.testing.assert_array_equal(got, np.clip(want, -128, 127), err_msg=str(n))
