@@ -88,20 +88,16 @@ def cut(rng: np.random.Generator) -> Net:
 def blocks(rng: np.random.Generator) -> Net:
     """Blocks between depth, space and batch, and channels shuffled."""
     n, h, w, c, block = draw(rng, 1, 3, 1)[0], *draw(rng, 1, 9, 2), *draw(rng, 1, 20, 1), draw(rng, 1, 4, 1)[0]
-    net, more = Net(), net_scalar_false
+    net = Net()
+    nchw = net.scalar(False)
     x = net.input(rng.standard_normal((n, h, w, c * block * block)))
-    y = net.op("DEPTH_TO_SPACE", x, net.scalar(block), more(net), shape=(n, h * block, w * block, c))
-    z = net.op("SPACE_TO_DEPTH", y, net.scalar(block), more(net), shape=(n, h, w, c * block * block))
+    y = net.op("DEPTH_TO_SPACE", x, net.scalar(block), nchw, shape=(n, h * block, w * block, c))
+    z = net.op("SPACE_TO_DEPTH", y, net.scalar(block), nchw, shape=(n, h, w, c * block * block))
     z = net.op("CHANNEL_SHUFFLE", z, net.scalar(block), net.scalar(3), shape=(n, h, w, c * block * block))
     a = net.input(rng.standard_normal((n * block, h, w, c)))
-    b = net.op("BATCH_TO_SPACE_ND", a, net.const([block, 1], INT32), more(net), shape=(n, h * block, w, c))
+    b = net.op("BATCH_TO_SPACE_ND", a, net.const([block, 1], INT32), nchw, shape=(n, h * block, w, c))
     net.model = net.finish(y, z, b)
     return net
-
-
-def net_scalar_false(net: Net) -> int:
-    """The layout that images have here."""
-    return net.scalar(False)
 
 
 def edges(rng: np.random.Generator) -> Net:
