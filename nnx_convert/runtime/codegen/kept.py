@@ -1,15 +1,16 @@
 """Programs kept with all that a run needs, so that another process runs the same file without reading its operations.
 
-They lie in the cache of object code, under a hash of the file, of what it is compiled with and of this package; what
-is read there is trusted as that code is (see `cache`). A program is kept where it runs natively as a whole.
+They lie in the cache of object code, under a hash of the file, of what it is compiled with and of this package. Their
+code is trusted as that code is (see `cache`); what else they have is read as `records` writes it, or not at all. A
+program is kept where it runs natively as a whole.
 """
 from __future__ import annotations
 
 import mmap
 import os
-import pickle
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache as once
 from hashlib import sha256
@@ -19,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from ...model import Model
-from ...types import Array, Shape
-from ..bind import Program, Step
+from ...types import Shape
+from ..bind import Program
 from ..outline import Outline
 from .cache import LIMIT, Cache, user_cache
 from .machine import Machine, host
 from .pages import pages
-from .ready import Layout, Ready
+from .ready import Layout, Ready, Segment
+from .records import Kept, read, written
 
 #: Bytes of a file that are hashed at a time.
 PIECE = 16 << 20
@@ -43,47 +45,35 @@ class Keeper:
     def find(self, make: Callable[[], Model]) -> Outline | None:
         """The model with its program, as it was kept; None where it was not."""
         told = self.there.find(self.name)
-        weights = None if told is None else self.there.into(f"{self.name}.weights", pages)
-        if told is None or weights is None:
+        try:
+            found = None if told is None else read(told)
+        except ValueError:                               # it was written by something else
             return None
-        rim, inputs, outputs, operands, shapes, rest = pickle.loads(told)
-        return Outline(rim, inputs, outputs, operands, shapes, Ready(*rest(weights)), make)
+        weights = None if found is None else self.there.into(f"{self.name}.weights", pages)
+        if found is None or weights is None or weights.nbytes != found.packed:
+            return None
+        program = Ready(Program((), found.tensors, {}, found.slots_in, found.slots_out),
+                        Layout([], found.places, {}, found.size), found.threads, weights, found.checks,
+                        found.segments, found.images, host())
+        return Outline(found.rim, found.inputs, found.outputs, found.operands, found.shapes, program, make)
 
     def keep(self, model: Model, shapes: tuple[Shape | None, ...], program: Ready) -> None:
-        """Keep a program for inputs of these shapes, where it runs natively as a whole."""
-        slots = [s for s in (*program.program.inputs, *program.program.outputs) if s is not None]
-        whole = not any(isinstance(part, Step) for part in program.segments)
-        if not whole or program.weights.nbytes > LARGEST or any(s not in program.layout.places for s in slots):
+        """Keep a program for inputs of these shapes, where it runs natively as a whole and all of it can be written."""
+        bound, places = program.program, program.layout.places
+        slots = [s for s in (*bound.inputs, *bound.outputs) if s is not None]
+        segments = tuple(part for part in program.segments if isinstance(part, Segment))
+        whole = len(segments) == len(program.segments) and all(s in places for s in slots)
+        if not whole or program.weights.nbytes > LARGEST:
             return
-        operands = {i: model.operands[i] for i in (*model.inputs, *model.outputs)}
-        rest = Rest(tuple(program.program.inputs), program.program.outputs,
-                    {s: program.program.tensors[s] for s in slots}, {s: program.layout.places[s] for s in slots},
-                    program.layout.size, program.threads, program.checks, tuple(program.segments),
-                    tuple(program.images))
-        told = pickle.dumps((model.rim, model.inputs, model.outputs, operands, shapes, rest))
-        self.there.keep(f"{self.name}.weights", program.weights.data)
-        self.there.keep(self.name, told)
-
-
-@dataclass(frozen=True)
-class Rest:
-    """What `Ready` is made of, beside the weights."""
-
-    inputs: tuple[int | None, ...]
-    outputs: tuple[int, ...]
-    tensors: dict[int, Any]
-    places: dict[int, Any]
-    size: int
-    threads: int
-    checks: tuple[tuple[str, str], ...]
-    segments: tuple[Any, ...]
-    images: tuple[bytes, ...]
-
-    def __call__(self, weights: Array) -> tuple[Any, ...]:
-        """The arguments of `Ready`."""
-        program = Program((), self.tensors, {}, self.inputs, self.outputs)
-        return (program, Layout([], self.places, {}, self.size), self.threads, weights, self.checks, self.segments,
-                self.images, host())
+        found = Kept(model.rim, model.inputs, model.outputs,
+                     {i: model.operands[i] for i in (*model.inputs, *model.outputs)}, shapes,
+                     bound.inputs, bound.outputs, {s: bound.tensors[s] for s in slots}, {s: places[s] for s in slots},
+                     program.layout.size, program.threads, program.checks, segments, tuple(program.images),
+                     program.weights.nbytes)
+        with suppress(ValueError):
+            told = written(found)
+            self.there.keep(f"{self.name}.weights", program.weights.data)
+            self.there.keep(self.name, told)
 
 
 def keeper(data: Any, options: object) -> Keeper | None:

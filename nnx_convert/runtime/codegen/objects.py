@@ -100,9 +100,14 @@ def together(images: Sequence[bytes]) -> bytes:
 
 
 def apart(data: bytes) -> tuple[bytes, ...]:
-    """The object files that `together` joined."""
-    count, = struct.unpack_from("<I", data)
-    ends = tuple(accumulate(struct.unpack_from(f"<{count}I", data, 4), initial=4 + 4 * count))
+    """The object files that `together` joined; raises `ValueError` where it did not make these bytes."""
+    try:
+        count, = struct.unpack_from("<I", data)
+        ends = tuple(accumulate(struct.unpack_from(f"<{count}I", data, 4), initial=4 + 4 * count))
+    except struct.error as error:
+        raise ValueError("are no files joined to one") from error
+    if ends[-1] != len(data):
+        raise ValueError("are no files joined to one")
     return tuple(data[a:b] for a, b in pairwise(ends))
 
 

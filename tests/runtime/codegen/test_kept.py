@@ -4,18 +4,24 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
 
 import nnx_convert
+from nnx_convert.codes import dtype_of
 from nnx_convert.errors import InputError
-from nnx_convert.model import Model
+from nnx_convert.model import Lifetime, Model, Operand
 from nnx_convert.ops import custom
-from nnx_convert.runtime.codegen import kept
+from nnx_convert.runtime.codegen import kept, records
+from nnx_convert.runtime.codegen.cache import Cache
+from nnx_convert.runtime.codegen.objects import apart, together
 from nnx_convert.runtime.outline import Outline
+from nnx_convert.types import ChannelQuant, Entry, Port, Quant, Rim, Source, Type
 
 MODELS = Path(__file__).resolve().parents[3] / "models"
 FILES = sorted([*MODELS.glob("*.tflite"), *MODELS.glob("*.onnx")])
@@ -115,3 +121,70 @@ def test_what_is_not_as_it_was_written_is_not_used(harm: str, weights: bool, cac
     again = compiled(FILES[0])
     assert not known(again) and np.array_equal(again.run(inputs)[0], want)
     assert known(compiled(FILES[0])) or harm == "elsewhere"
+
+
+def test_the_types_of_fields_are_those_declared() -> None:
+    assert {record: get_type_hints(record) for record in records.RECORDS} == records.RECORDS
+
+
+#: What an entry may be that is whole by its checksum and no program: changes to its text and to all of its bytes.
+FOREIGN: dict[str, Callable[[bytes], bytes]] = {
+    "nothing": lambda data: b"",
+    "no pieces": lambda data: together([]),
+    "cut short": lambda data: data[:-1],
+    "too long": lambda data: data + b"0",
+    "a pickle": lambda data: pickle.dumps({"rim": None}),
+    "no text": lambda data: text_of(data, lambda text: b"\xff"),
+    "nested": lambda data: text_of(data, lambda text: b"[" * 100_000),
+    "no object": lambda data: text_of(data, lambda text: b"[]"),
+    "a field too few": lambda data: text_of(data, lambda text: text.replace(b'"threads":1,', b"")),
+    "a field too many": lambda data: text_of(data, lambda text: text.replace(b'"threads":1', b'"threads":1,"more":1')),
+    "another type": lambda data: text_of(data, lambda text: text.replace(b'"threads":1', b'"threads":true')),
+    "no such piece": lambda data: together(apart(data)[:1]),
+    "other weights": lambda data: text_of(data, lambda text: text.replace(b'"packed":', b'"packed":1')),
+    "no such type": lambda data: text_of(data, lambda text: text.replace(b'"type":3', b'"type":-3')),
+}
+
+
+def text_of(data: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """An entry with another text."""
+    text, *pieces = apart(data)
+    assert change(text) != text
+    return together([change(text), *pieces])
+
+
+@pytest.mark.parametrize("change", FOREIGN.values(), ids=FOREIGN)
+def test_what_is_no_program_is_not_used(change: Callable[[bytes], bytes], cache: Path) -> None:
+    first = compiled(FILES[0])
+    inputs = drawn(first)
+    want = first.run(inputs)[0]
+    name, there = next(cache.glob("*.weights")).stem, Cache(cache)
+    data = there.find(name)
+    assert data is not None and known(compiled(FILES[0]))
+    there.keep(name, change(data))
+    again = compiled(FILES[0])
+    assert not known(again) and np.array_equal(again.run(inputs)[0], want)
+    assert known(compiled(FILES[0]))
+
+
+def test_what_cannot_be_written_is_not_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = compiled(FILES[0])
+    monkeypatch.setattr(kept, "written", lambda found: records.written(replace(found, size=np.int64(found.size))))
+    first.run(drawn(first))
+    assert not known(compiled(FILES[0])) and not list(cache.glob("*.weights"))
+
+
+@pytest.mark.parametrize("array", [np.array([[1.5, 2]], np.float32), np.zeros((2, 0), np.int8), np.array(3),
+                                   np.array([1, 2], dtype_of("bfloat16"))], ids=lambda a: str(a.dtype))
+def test_records_are_read_as_they_were_written(array: np.ndarray[Any, Any]) -> None:
+    port = Port("x", "float32", (None, 2), ChannelQuant((0.1, 1e-9), 1), True, array, (-1.0, 0.5), ((0.5,), (2.0,)))
+    operand = Operand(Type.TENSOR_FLOAT32, (1, 2), Quant(0.3, -4), Lifetime.CONSTANT, array)
+    want = records.Kept(Rim((port,), (), (Entry("e", (("a", "b"),)),), Source("tflite", labels=("cat", "dog"))),
+                        (0,), (1,), {0: operand}, ((1, 2), None), (None, 0), (1,), {}, {}, 64, 2, (("x", "y"),),
+                        (), (b"", b"code"), 3)
+    got = records.read(records.written(want))
+    (found,), kept_operand = got.rim.inputs, got.operands[0]
+    for other in (found.initial, kept_operand.value):
+        assert isinstance(other, np.ndarray) and other.dtype == array.dtype and np.array_equal(other, array)
+    assert replace(got, operands={}) == replace(want, operands={})
+    assert replace(kept_operand, value=None) == replace(operand, value=None)
