@@ -12,20 +12,19 @@ from ...types import F32, Array
 from ..bind import Bound
 from . import mathematics
 from .dense import packed
-from .elements import tensors_of
+from .elements import BOUNDS, tensors_of
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .places import Place
 from .recurrent import Direction, Recurrence, State, fitting, in_time, room_of
 from .tasks import SCRATCH, Family, Group, Phases, Task, Workshop, native
 
-#: TFLite's codes of the functions of a cell: bounds, or one of the two curves.
-BOUNDS: dict[int, tuple[float | None, float | None]] = {0: (None, None), 1: (0.0, None), 3: (0.0, 6.0)}
+#: TFLite's codes of the functions that are not a pair of `BOUNDS`.
 TANH, SIGMOID = 4, 6
 
 
 def activated(f: Function, type: str, act: int, x: str) -> str:
-    """A cell's function by its code."""
+    """A function by TFLite's code of it."""
     if act == TANH:
         return mathematics.tanh(f, type, x)
     return mathematics.logistic(f, type, x) if act == SIGMOID else f.clamp(type, x, *BOUNDS[act])

@@ -15,11 +15,11 @@ from ...types import F32, QPC, Array, Tensor
 from ..bind import Bound
 from ..fixedpoint import grid
 from ..hybrid import EXACT_F32, SPAN, of_channels
-from . import mathematics
+from .cells import activated
 from .dense import ITEM, as_row, rows_of
 from .depthwise import Depthwise, patch_of
 from .depthwise import packed as by_channels
-from .elements import BOUNDS, Part
+from .elements import Part
 from .grids import INFO, SYMMETRIC, WIDE, Gridded
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
@@ -28,8 +28,6 @@ from .tasks import SCRATCH, Family, Group, Phases, Workshop, native
 from .tiles import Spot, Tile, best
 from .wholes import Walk, item, of_bytes, packed, steps
 
-#: TFLite's code of the one activation that is not a pair of bounds.
-TANH = 4
 #: The bytes of a channel's parameters: the sum of its weights, their scale, and the bias.
 BLOCK = 12
 
@@ -85,7 +83,7 @@ class Micro:
             value = f.let(f"fmul {kind} {value}, {f.let(f'fmul {kind} {scale}, {own}')}")
         if self.biased:
             value = f.let(f"fadd {kind} {value}, {f.load(kind, block, 2 * size)}")
-        return mathematics.tanh(f, kind, value) if self.act == TANH else f.clamp(kind, value, *BOUNDS[self.act])
+        return activated(f, kind, self.act, value)
 
 
 @dataclass(frozen=True)
