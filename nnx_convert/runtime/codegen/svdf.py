@@ -74,21 +74,18 @@ class IntSvdf:
         if self.filters * self.memory > 1:
             f.copy(after, f.at(state, WORD), (self.filters * self.memory - 1) * WORD)
 
+        apart = (*(self.memory * WORD,) * 3, ITEM, ITEM)     # from what belongs to a filter to what does to the next
+
         def unit(i: str, at: list[str]) -> list[str]:
             total = f.load("i32", f.at("%weights", self.bias), f.mul(i, ITEM))
             for n in range(self.rank):
-                own = [f.at(p, n * size) for p, size in zip(at, (*self._apart, ITEM, ITEM), strict=True)]
+                own = (f.at(p, n * size) for p, size in zip(at, apart, strict=True))
                 total = f.let(f"add i32 {total}, {self._filter(f, *own)}")
             f.store("i32", total, sums, f.mul(i, ITEM))
-            return [f.at(p, self.rank * size) for p, size in zip(at, (*self._apart, ITEM, ITEM), strict=True)]
+            return [f.at(p, self.rank * size) for p, size in zip(at, apart, strict=True)]
         begin = (state, after, f.at("%weights", self.over_time), new, sums)
         f.loop(0, self.filters // self.rank, 1, [("ptr", p) for p in begin], unit)
         each(f, self.filters // self.rank, lambda at, n: self._leave(f, sums, out, at, n))
-
-    @property
-    def _apart(self) -> tuple[int, int, int]:
-        """The bytes from one filter's memory, before and after, and weights on time to the next one's."""
-        return (self.memory * WORD,) * 3
 
     def _features(self, f: Function, own: str, new: str, sums: str) -> None:
         """What the filters make of x, and that times the last weights on time, as integers of 32 bits."""
