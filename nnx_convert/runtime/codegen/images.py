@@ -1,6 +1,7 @@
 """Images of another size: cells picked, or blended of four; where they are is told by tables among the weights."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,14 +120,18 @@ def _takes_nearest(b: Bound, _: Machine) -> bool:
     return x.type == out.type not in OBJECTS and x.quant == out.quant and x.size > 0 < out.size and not b.args["nchw"]
 
 
+def _rules(b: Bound) -> tuple[bool, bool]:
+    return bool(b.args["align"]), bool(b.args["half"])
+
+
 def _bytes(cells: Array, stride: int) -> Array:
     return np.asarray(cells.astype(np.int64) * stride)
 
 
 def _make_nearest(w: Workshop, group: Group) -> Task:
     b = group.head
-    x, out, rules = w.place(b.slots["x"]), w.place(b.outputs[0]), (bool(b.args["align"]), bool(b.args["half"]))
-    tables = [w.pack(_bytes(nearest_rows(x.shape[a], out.shape[a], *rules), x.strides[a])) for a in (1, 2)]
+    x, out = w.place(b.slots["x"]), w.place(b.outputs[0])
+    tables = [w.pack(_bytes(nearest_rows(x.shape[a], out.shape[a], *_rules(b)), x.strides[a])) for a in (1, 2)]
     return Nearest(x, out, *tables)
 
 
@@ -134,15 +139,21 @@ def _takes_bilinear(b: Bound, _: Machine) -> bool:
     return floats(b) and not b.args["nchw"]
 
 
+def tabulated(w: Workshop, b: Bound, sides: Callable[[int, int, bool, bool], tuple[Array, Array, Array]],
+              shares: type[np.generic]) -> tuple[Place, Place, Axis, Axis]:
+    """An image, its result, and the tables of rows and of columns: `sides` says where the cells of an axis are, as
+    `between` does; shares are stored in a type."""
+    x, out = w.place(b.slots["x"]), w.place(b.outputs[0])
+
+    def axis(a: int) -> Axis:
+        low, high, share = sides(x.shape[a], out.shape[a], *_rules(b))
+        first, second = (w.pack(_bytes(cells, x.strides[a])) for cells in (low, high))
+        return Axis(first, second, w.pack(np.asarray(share, shares)))
+    return x, out, axis(1), axis(2)
+
+
 def _make_bilinear(w: Workshop, group: Group) -> Task:
-    b = group.head
-    x, out, rules = w.place(b.slots["x"]), w.place(b.outputs[0]), (bool(b.args["align"]), bool(b.args["half"]))
-    axes = []
-    for a in (1, 2):
-        low, high, share = between(x.shape[a], out.shape[a], *rules)
-        axes.append(Axis(w.pack(_bytes(low, x.strides[a])), w.pack(_bytes(high, x.strides[a])),
-                         w.pack(np.asarray(share, np.float32))))
-    return Bilinear(x, out, *axes)
+    return Bilinear(*tabulated(w, group.head, between, np.float32))
 
 
 native(Family(_takes_nearest, _make_nearest, strided=True), image.RESIZE_NEAREST_NEIGHBOR)

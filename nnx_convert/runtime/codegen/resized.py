@@ -9,7 +9,7 @@ from ...ops import image
 from ...types import BYTES
 from ..bind import Bound
 from ..resize import between, between_fixed
-from .images import Axis, Bilinear
+from .images import Bilinear, tabulated
 from .integers import widened
 from .ir import Function, number, vector
 from .machine import Machine
@@ -17,8 +17,9 @@ from .mathematics import select
 from .tasks import Family, Group, Task, Workshop, native
 from .turns import pieces
 
-#: Steps between two cells of signed bytes.
-STEPS = 1 << 10
+#: The bits of the steps between two cells of signed bytes, and how many these are.
+BITS = 10
+STEPS = 1 << BITS
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class ByteBilinear(Bilinear):
         negative = f.let(f"icmp slt {whole} {total}, {number(whole, 0)}")
         size = select(f, whole, negative, f.let(f"sub {whole} {number(whole, 0)}, {total}"), total)
         rounded = f.let(f"add {whole} {size}, {number(whole, STEPS * STEPS // 2)}")
-        rounded = f.let(f"lshr {whole} {rounded}, {number(whole, 20)}")
+        rounded = f.let(f"lshr {whole} {rounded}, {number(whole, 2 * BITS)}")
         return select(f, whole, negative, f.let(f"sub {whole} {number(whole, 0)}, {rounded}"), rounded)
 
     def _reals(self, f: Function, read: list[str], down: str, along: str) -> str:
@@ -72,15 +73,9 @@ def _takes(b: Bound, _: Machine) -> bool:
 
 
 def _make(w: Workshop, group: Group) -> Task:
-    b = group.head
-    x, out, rules = w.place(b.slots["x"]), w.place(b.outputs[0]), (bool(b.args["align"]), bool(b.args["half"]))
-    signed = b.args["x"].type.dtype.kind == "i"
-
-    def axis(a: int) -> Axis:
-        low, high, share = (between_fixed if signed else between)(x.shape[a], out.shape[a], *rules)
-        first, second = (w.pack(np.asarray(cells.astype(np.int64) * x.strides[a])) for cells in (low, high))
-        return Axis(first, second, w.pack(np.asarray(share, np.int32 if signed else np.float32)))
-    return ByteBilinear(x, out, axis(1), axis(2), signed)
+    signed = group.head.args["x"].type.dtype.kind == "i"
+    sides, shares = (between_fixed, np.int32) if signed else (between, np.float32)
+    return ByteBilinear(*tabulated(w, group.head, sides, shares), signed)
 
 
 native(Family(_takes, _make, strided=True), image.RESIZE_BILINEAR, of_bytes=True)
