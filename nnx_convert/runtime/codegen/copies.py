@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from ...ops import shape as s
 from ...types import OBJECTS, Shape, Tensor
@@ -62,6 +63,13 @@ def window(p: Place, begin: Shape, size: Shape) -> Place:
     return replace(p, offset=offset, shape=size)
 
 
+def along(p: Place, axis: int, sizes: Sequence[int]) -> list[Place]:
+    """Parts of an array of these sizes, one after the other along an axis."""
+    return [window(p, tuple(at if a == axis else 0 for a in range(len(p.shape))),
+                   (*p.shape[:axis], size, *p.shape[axis + 1:]))
+            for at, size in zip(accumulate(sizes, initial=0), sizes, strict=False)]
+
+
 def plain(b: Bound) -> bool:
     """Whether elements are copied as they are: one grid on all sides, no objects, nothing empty."""
     tensors = [v for v in b.args.values() if isinstance(v, Tensor)] + [
@@ -76,14 +84,10 @@ def _takes_joined(b: Bound, _: Machine) -> bool:
 
 
 def _make_joined(w: Workshop, group: Group) -> Task | Phases:
-    b, at, pairs = group.head, 0, []
-    out, axis = w.place(b.outputs[0]), b.args["axis"] % len(b.outs[0].shape)
-    for slot in flat(b.slots["xs"]):
-        source = w.place(slot)
-        begin = tuple(at if i == axis else 0 for i in range(len(source.shape)))
-        pairs.append((source, window(out, begin, source.shape)))
-        at += source.shape[axis]
-    return copies(pairs)
+    b = group.head
+    out, sources = w.place(b.outputs[0]), [w.place(slot) for slot in flat(b.slots["xs"])]
+    axis = b.args["axis"] % len(out.shape)
+    return copies(list(zip(sources, along(out, axis, [p.shape[axis] for p in sources]), strict=True)))
 
 
 def _takes_cut(b: Bound, _: Machine) -> bool:
@@ -101,13 +105,14 @@ def _takes_split(b: Bound, _: Machine) -> bool:
 
 
 def _make_split(w: Workshop, group: Group) -> Task | Phases:
-    b, x = group.head, w.place(group.head.slots["x"])
-    axis, pairs = b.args["axis"] % len(x.shape), []
-    for n, slot in enumerate(b.outputs):
-        out = w.place(slot)
-        begin = tuple(n * out.shape[axis] if i == axis else 0 for i in range(len(x.shape)))
-        pairs.append((window(x, begin, out.shape), out))
-    return copies(pairs)
+    return copies(parted(w, group.head))
+
+
+def parted(w: Workshop, b: Bound) -> list[tuple[Place, Place]]:
+    """The parts of an array along an axis, one after the other, with the results that they are."""
+    x, outs = w.place(b.slots["x"]), [w.place(slot) for slot in b.outputs]
+    axis = b.args["axis"] % len(x.shape)
+    return list(zip(along(x, axis, [p.shape[axis] for p in outs]), outs, strict=True))
 
 
 native(Family(_takes_joined, _make_joined, strided=True), s.CONCATENATION)

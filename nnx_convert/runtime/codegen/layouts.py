@@ -7,7 +7,7 @@ from dataclasses import replace
 from ...ops import cutting, ex, host, image, shape as s
 from ...schema import OpDef
 from ..bind import Bound
-from .copies import plain, there, window
+from .copies import along, parted, plain, there
 from .elements import spread
 from .machine import Machine
 from .places import Border, Place
@@ -106,20 +106,16 @@ def _joined(w: Workshop, b: Bound) -> Pairs:
     out = w.place(b.outputs[0])
     axis = b.args["axis"] % len(out.shape)
     rest = [a for a in range(len(out.shape)) if a != axis]
-    return tuple((w.place(slot), ordered(_layer(out, axis, n), rest)) for n, slot in enumerate(flat(b.slots["xs"])))
+    given = [w.place(slot) for slot in flat(b.slots["xs"])]
+    return tuple((x, ordered(layer, rest)) for x, layer in zip(given, along(out, axis, [1] * len(given)), strict=True))
 
 
 def _taken_apart(w: Workshop, b: Bound) -> Pairs:
     x = w.place(b.slots["x"])
     axis = b.args["axis"] % len(x.shape)
     rest = [a for a in range(len(x.shape)) if a != axis]
-    parts = (ordered(_layer(x, axis, n), rest) for n in range(len(b.outputs)))
-    return tuple((part, ordered(w.place(slot), range(len(rest)))) for part, slot in zip(parts, b.outputs, strict=True))
-
-
-def _layer(p: Place, axis: int, number: int) -> Place:
-    return window(p, tuple(number if a == axis else 0 for a in range(len(p.shape))),
-                  tuple(1 if a == axis else n for a, n in enumerate(p.shape)))
+    layers = zip(along(x, axis, [1] * len(b.outputs)), b.outputs, strict=True)
+    return tuple((ordered(layer, rest), ordered(w.place(slot), range(len(rest)))) for layer, slot in layers)
 
 
 # Numbers that are computed for NNAPI's operations are constants here.
@@ -129,17 +125,6 @@ def _cut(w: Workshop, b: Bound) -> Pairs:
     for axis, *bounds in zip(*(b.args[n].ints() for n in ("axes", "begin", "end", "strides")), strict=True):
         cuts[axis] = range(*slice(*bounds).indices(x.shape[axis]))
     return (sliced(x, cuts), out),
-
-
-def _parted(w: Workshop, b: Bound) -> Pairs:
-    """Parts along an axis, one after the other."""
-    x, at, pairs = w.place(b.slots["x"]), 0, list[tuple[Place, Place]]()
-    axis = b.args["axis"] % len(x.shape)
-    for slot in b.outputs:
-        out = w.place(slot)
-        pairs.append((window(x, tuple(at if a == axis else 0 for a in range(len(x.shape))), out.shape), out))
-        at += out.shape[axis]
-    return tuple(pairs)
 
 
 def _all_parted(b: Bound) -> bool:
@@ -165,5 +150,5 @@ moving(_reversed, s.REVERSE, constants=("axis",))
 moving(_joined, s.PACK, ex.PACK_EX)
 moving(_taken_apart, ex.UNPACK_EX)
 moving(_cut, cutting.CUT, constants=("axes", "begin", "end", "strides"))
-moving(_parted, cutting.SPLIT_BY, cutting.CHUNK, can=_all_parted)
+moving(lambda w, b: tuple(parted(w, b)), cutting.SPLIT_BY, cutting.CHUNK, can=_all_parted)
 moving(_repeated, host.BROADCAST_TO)
