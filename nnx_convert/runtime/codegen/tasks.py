@@ -178,7 +178,7 @@ FAMILIES: dict[str, Family] = {}
 #: The modules that hold them.
 MODULES = ("dense", "winograd", "depthwise", "elements", "folds", "copies", "layouts", "edges", "matmul", "bytes",
            "sums", "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells",
-           "intcells", "svdf", "bytecells", "reductions", "curves", "tabled", "shares", "hybrid", "nibbles",
+           "intcells", "svdf", "bytecells", "reductions", "curves", "tabled", "intsoftmax", "hybrid", "nibbles",
            "rescaled", "detections", "extremes", "trees", "running", "lookups")
 
 

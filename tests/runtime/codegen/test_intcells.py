@@ -105,7 +105,7 @@ def softmax(rng: Rng) -> Net:
     return net
 
 
-def shares(rng: Rng) -> Net:
+def short_softmax(rng: Rng) -> Net:
     """Short rows of bytes on a grid that LiteRT has no integer kernel for."""
     net, shape = Net(), (int(rng.integers(1, 30)), int(rng.integers(1, 8)))
     kind, low = ((Q8S, -128), (OperandCode.TENSOR_QUANT8_ASYMM, 0))[int(rng.integers(0, 2))]
@@ -131,7 +131,7 @@ def rescaled(rng: Rng) -> Net:
     return net
 
 
-MAKES: dict[str, Make] = {"lstm": lstm, "svdf": svdf, "softmax": softmax, "shares": shares,
+MAKES: dict[str, Make] = {"lstm": lstm, "svdf": svdf, "softmax": softmax, "short softmax": short_softmax,
                           "rescaled": rescaled}
 
 

@@ -38,7 +38,7 @@ def by_rows(m: Module, name: str, x: Place, out: Place, size: int, row: Callable
 
 
 @dataclass(frozen=True)
-class Shares:
+class Softmax:
     """The softmax of rows of `size` bytes; exponentials and shares of sums are tables of 256 among the weights.
 
     Results are on the finest grid of their type, which begins at `low`.
@@ -54,7 +54,7 @@ class Shares:
 
     def emit(self, m: Module) -> str:
         """Write the function."""
-        return m.once(("shares", self), lambda name: by_rows(m, name, self.x, self.out, self.size, self._row))
+        return m.once(("softmax", self), lambda name: by_rows(m, name, self.x, self.out, self.size, self._row))
 
     def _row(self, f: Function, x: str, out: str) -> None:
         bits, item = 8 * self.out.item, self.out.item
@@ -83,7 +83,7 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class WideShares:
+class WideSoftmax:
     """The softmax of rows of `size` numbers of 16 bits; exponential and reciprocal are tables of 513 points.
 
     `scale` brings differences to the exponential's grid. Exponentials wait for the sum in the result.
@@ -98,7 +98,7 @@ class WideShares:
 
     def emit(self, m: Module) -> str:
         """Write the function."""
-        return m.once(("wideshares", self), lambda name: by_rows(m, name, self.x, self.out, self.size, self._row))
+        return m.once(("widesoftmax", self), lambda name: by_rows(m, name, self.x, self.out, self.size, self._row))
 
     def _row(self, f: Function, x: str, out: str) -> None:
         def more(i: str, now: list[str]) -> list[str]:
@@ -204,13 +204,13 @@ def _make(w: Workshop, group: Group) -> Task:
     x = b.args["x"]
     _, exps = exponentials(x, b.args["beta"])
     first, second = (w.pack(np.asarray(t, np.int32)) for t in (exps, shift_right(exps, 12)))
-    return Shares(w.place(b.slots["x"]), w.place(b.outputs[0]), x.shape[-1], first, second, x.type.dtype.kind == "i",
+    return Softmax(w.place(b.slots["x"]), w.place(b.outputs[0]), x.shape[-1], first, second, x.type.dtype.kind == "i",
                   limits(b.outs[0])[0])
 
 
 # Short rows of bytes on grids that LiteRT has no integer kernel for.
 @dataclass(frozen=True)
-class RealShares:
+class RealSoftmax:
     """The softmax of rows of fewer than eight bytes, in floats: of each byte below each greatest one, the exponential
     is in a table [256, 256] among the weights."""
 
@@ -225,7 +225,7 @@ class RealShares:
 
     def emit(self, m: Module) -> str:
         """Write the function."""
-        return m.once(("realshares", self), lambda name: by_rows(m, name, self.x, self.out, self.size, self._row))
+        return m.once(("realsoftmax", self), lambda name: by_rows(m, name, self.x, self.out, self.size, self._row))
 
     def _row(self, f: Function, x: str, out: str) -> None:
         bits, item = 8 * self.out.item, self.out.item
@@ -262,7 +262,7 @@ def _make_real(w: Workshop, group: Group) -> Task:
         below = (real[None] - real[:, None]) * (np.float32(b.args["beta"]) if b.args["beta"] != 1 else np.float32(1))
         table = np.exp(below)
     scale, zero = grid(out)
-    return RealShares(w.place(b.slots["x"]), w.place(b.outputs[0]), x.shape[-1], w.pack(table), low < 0,
+    return RealSoftmax(w.place(b.slots["x"]), w.place(b.outputs[0]), x.shape[-1], w.pack(table), low < 0,
                       float(np.float32(1) / scale), zero, limits(out))
 
 
@@ -277,7 +277,7 @@ def _make_wide(w: Workshop, group: Group) -> Task:
     b = group.head
     x = b.args["x"]
     exponentials, reciprocals = (w.pack(points.astype(np.int16)) for points in curves16())
-    return WideShares(w.place(b.slots["x"]), w.place(b.outputs[0]), x.shape[-1], steps16(x, b.args["beta"]),
+    return WideSoftmax(w.place(b.slots["x"]), w.place(b.outputs[0]), x.shape[-1], steps16(x, b.args["beta"]),
                       exponentials, reciprocals)
 
 
