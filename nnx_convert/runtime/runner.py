@@ -17,7 +17,7 @@ from .bind import FAILURES, Dynamic, Options, Program, bind, fill
 from .forks import Locked
 from .kernel import Call, Run
 from .outline import Outline
-from .memory import affordable, exhausted
+from .memory import ARENAS, affordable, exhausted
 from .plan import ALIGN, Plan, plan
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from .codegen.ready import Ready
     from .profile import Profile
 
-#: Programs kept, one per set of input shapes, and idle arenas kept per program.
-PROGRAMS, ARENAS = 8, 2
+#: Programs kept, one per set of input shapes.
+PROGRAMS = 8
 
 Arrays = Sequence[Array | None]
 #: Takes a model, the shapes of its inputs, and the native program for them.

@@ -14,7 +14,7 @@ import pytest
 from tflite_writer import TFLiteWriter
 
 from nnx_convert import CompiledModel, RunError, compile
-from nnx_convert.runtime import runner
+from nnx_convert.runtime import memory, runner
 from nnx_convert.runtime.blas import _libraries
 
 Array = np.ndarray[Any, Any]
@@ -107,7 +107,7 @@ def test_programs_and_arenas_do_not_pile_up() -> None:
     assert len(programs(m)) == runner.PROGRAMS == sum(w() is not None for w in gone)
     with ThreadPoolExecutor(WORKERS) as pool:
         list(pool.map(lambda n: m.run([np.ones((39, 8), np.float32)]), range(RUNS)))
-    assert max(len(c._idle) for c in programs(m)) <= runner.ARENAS
+    assert max(len(c._idle) for c in programs(m)) <= memory.ARENAS
 
 
 def test_runs_that_fail_leave_nothing_behind() -> None:

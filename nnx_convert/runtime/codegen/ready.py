@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import RunError
 from ...types import Array
 from ..bind import Program, Slot, Step, failing, fill
+from ..memory import ARENAS
 from ..plan import ALIGN
 from .machine import Machine
 from .objects import Library
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from .program import Unit
 
 Arrays = Sequence[Array | None]
-#: Idle arenas kept per program.
-ARENAS = 2
 
 
 @dataclass
