@@ -132,6 +132,6 @@ INTEGERS: Mapping[str, Integers] = {
     "ABS": Integers(_absolute), "NEG": Integers(lambda f, t, s, x: f.let(f"sub {t} {number(t, 0)}, {x}")),
     "SIGN": Integers(_sign), "SQUARE": Integers(_square), "RELU": Integers(_limited(0, None)),
     "RELU6": Integers(_limited(0, 6)), "RELU1": Integers(_limited(-1, 1)), "RELU_0_TO_1": Integers(_limited(0, 1)),
-    **dict.fromkeys(("SQUARED_DIFFERENCE", "SQUARED_DIFFERENCE_EX"), Integers(_squared))}
+    "SQUARED_DIFFERENCE": Integers(_squared)}
 #: Those that a lower bound below 0, or a sign, means nothing for.
 SIGNED = ("NEG", "RELU1")

@@ -99,7 +99,7 @@ def _clamped(f: Function, lanes: int, scalars: Sequence[Scalar], values: Sequenc
     return _converted(f, lanes, scalars, [bounded(f, vector(lanes, x.code), x, values[0], low, high)])
 
 
-#: Operations that give truth values, by names; their NNAPI-EX counterparts are the same.
+#: Operations that give truth values, by names.
 COMPARISONS = {"EQUAL": "eq", "NOT_EQUAL": "ne", "GREATER": "gt", "GREATER_EQUAL": "ge", "LESS": "lt",
                "LESS_EQUAL": "le"}
 TRUTHS: Mapping[str, Emit] = {
@@ -115,8 +115,8 @@ def _code(name: str, types: tuple[Type, ...], act: int) -> Emit | None:
         return _as_truth if types[1] == B8 else _clamped if bytes_ and name == "CAST" else _converted
     if name in CHOICES:
         return _select if types[0] == B8 else None
-    if name.removesuffix("_EX") in TRUTHS:
-        return TRUTHS[name.removesuffix("_EX")]
+    if name in TRUTHS:
+        return TRUTHS[name]
     return _arithmetic(name, types[0], act)
 
 
@@ -213,12 +213,12 @@ def _same_grid(tensors: Sequence[Tensor]) -> bool:
 
 
 def _name(b: Bound) -> str:
-    """What an operation is called here: the host's conversions wrap, and a shift is one of two."""
+    """What an operation is called here: NNAPI-EX's as NNAPI's; the host's conversions wrap; a shift is one of two."""
     if b.op.name == "host.CAST":
         return "CONVERT"
     if kind(b.op) == "SHIFT":
         return "SHIFT_LEFT" if b.args["left"] else "SHIFT_RIGHT"
-    return kind(b.op).removesuffix("_EX") if kind(b.op) == "CAST_EX" else kind(b.op)
+    return kind(b.op).removesuffix("_EX")
 
 
 def _takes(b: Bound, _: Machine) -> bool:
