@@ -12,14 +12,11 @@ from ..errors import RunError
 from ..model import Model, Operation
 from ..schema import Checked, OpDef, OpError
 from ..types import Array, UNKNOWN, Arg, Scalar, Shape, Signature, Tensor, known, rebuilt, sharper
-from .kernel import Call, Compute, Kernel, NeedsValue, Run, Site, kernel_of
+from .kernel import Call, Compute, Inner, Kernel, NeedsValue, Run, Site, kernel_of
 from .memory import affordable_outputs
 
 #: Where an array of a step comes from: an operand by its index.
 Slot = int
-#: Operations whose graphs a run chooses among, or repeats. The table they are in is not needed to run a program.
-IF, WHILE = "IF", "WHILE"
-CONTROL = (IF, WHILE)
 #: What NumPy raises where a kernel's run meets values that it cannot take, or types that it will not cast.
 FAILURES = (ValueError, LookupError, ArithmeticError, MemoryError, TypeError)
 
@@ -153,8 +150,8 @@ class Binder:
         found, outs = self.checked(number, o)
         if not all(map(known, found.args.values())):
             raise Dynamic(self.place(number))
-        if o.op.name in CONTROL and not all(map(complete, outs)):
-            outs = self.entered(o, found.args, outs)
+        if not all(map(complete, outs)) and (kernel := kernel_of(o.op)) and kernel.inner:
+            outs = self.entered(o, kernel.inner, found.args, outs)
         affordable_outputs(outs, self.place(number))
         lasting = self.options.once or pure(self.model, o)
         if not all(map(complete, outs)):
@@ -226,23 +223,25 @@ class Binder:
                     bound.slots[kernel.view] if kernel.view else None, tuple(bound.slots[n] for n in kernel.inplace),
                     site.largest, bound, elsewhere)
 
-    def entered(self, o: Operation, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def entered(self, o: Operation, inner: Inner, args: Mapping[str, Any], outs: tuple[Tensor, ...]
+                ) -> tuple[Tensor, ...]:
         """The outputs of a branch or a loop with the sizes that its graphs give for such inputs, where all give the
         same ones and a loop's values keep theirs."""
-        models = [m for i in o.inputs if isinstance(m := self.model.operands[i].value, Model)]
-        branch = o.op.name == IF
-        given: Sequence[Tensor | None] = [t and replace(t, data=None) for t in args["args" if branch else "values"]]
+        graphs = self._graphs(o, args)
+        given: Sequence[Tensor | None] = [t and replace(t, data=None) for t in args[inner.given]]
         sizes = []
-        for model in models if branch else models[1:]:
+        for name in inner.graphs:
             try:
-                program = bind(model, given, self.options)
+                program = bind(graphs[name], given, self.options)
             except Dynamic:
                 return outs
             except RunError:
                 continue                         # as a run that takes this branch does
             sizes.append([program.tensors[i].dims for i in program.outputs])
-        expected = sizes[:1] if branch else [[t and t.dims for t in given[:len(models[1].outputs)]]]
-        if not sizes or any(s not in expected for s in sizes):
+        if not sizes:
+            return outs
+        expected = [t and t.dims for t in given[:len(sizes[0])]] if inner.again else sizes[0]
+        if any(s != expected for s in sizes):
             return outs
         return tuple(replace(t, dims=sharper(dims, t.dims)) for t, dims in zip(outs, sizes[0], strict=False))
 
@@ -277,12 +276,15 @@ class Binder:
         """Where the operation's kernel is prepared."""
         return Site(outs, self.options.threads, self.model.relaxed, self._calls(o, args))
 
-    def _calls(self, o: Operation, args: Mapping[str, Any]) -> dict[str, Call]:
+    def _graphs(self, o: Operation, args: Mapping[str, Any]) -> dict[str, Model]:
+        """The operation's graphs by the names of the arguments that they are."""
         models = [m for i in o.inputs if isinstance(m := self.model.operands[i].value, Model)]
-        names = [n for n, a in args.items() if isinstance(a, Signature)]
+        return dict(zip((n for n, a in args.items() if isinstance(a, Signature)), models, strict=True))
+
+    def _calls(self, o: Operation, args: Mapping[str, Any]) -> dict[str, Call]:
         # A loop calls its graphs many times: a draw in them is another one each time.
         make, options = self.options.call, replace(self.options, once=False)
-        return {n: make(m, options) for n, m in zip(names, models, strict=True)} if make else {}
+        return {n: make(m, options) for n, m in self._graphs(o, args).items()} if make else {}
 
     def place(self, number: int) -> str:
         """Where an operation stands: in the source file, or in the model."""

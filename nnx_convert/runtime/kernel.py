@@ -76,6 +76,18 @@ class Site:
 
 
 @dataclass(frozen=True)
+class Inner:
+    """The graphs that give an operation's outputs: the arguments that they are, and the one that holds their inputs.
+
+    `again`: what they give is an input of theirs next time, so it has to keep its sizes.
+    """
+
+    graphs: tuple[str, ...]
+    given: str
+    again: bool = False
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A registered kernel. `inplace`: arguments whose storage the first output may take over."""
 
@@ -84,6 +96,7 @@ class Kernel:
     view: str = ""                       # the argument whose bytes are the output's; nothing runs then
     compute: Callable[..., Compute] | None = None       # prepares where the sizes of the outputs are open
     hollow: bool = False                 # the outputs follow from the arguments' shapes, whatever their elements are
+    inner: Inner | None = None           # where graphs give the outputs
 
 
 KERNELS: dict[str, Kernel] = {}
@@ -105,14 +118,14 @@ def kernel(*ops: OpDef, inplace: Sequence[str] = (), view: str = "", hollow: boo
     return register
 
 
-def sized(*ops: OpDef) -> Callable[[Sized], Sized]:
+def sized(*ops: OpDef, inner: Inner | None = None) -> Callable[[Sized], Sized]:
     """Register the kernel of these operations, whose outputs' sizes follow from values.
 
     Its run gives them as arrays of their types. Where a model says the sizes, a run that finds others raises
-    `ValueError`.
+    `ValueError`. `inner`: the graphs that give them.
     """
     def register(compute: Sized) -> Sized:
-        _register(ops, Kernel(_fitted(compute), compute=compute))
+        _register(ops, Kernel(_fitted(compute), compute=compute, inner=inner))
         return compute
     return register
 

@@ -9,13 +9,13 @@ import numpy as np
 from ...errors import RunError
 from ...ops import control
 from ...types import Array, Signature, Tensor
-from ..kernel import Call, Compute, Run, Site, kernel, sized
+from ..kernel import Call, Compute, Inner, Run, Site, kernel, sized
 
 #: NNAPI's longest loop timeout (`ANeuralNetworks_getMaximumLoopTimeout`): a loop that runs longer fails.
 LOOP_SECONDS = 15.0
 
 
-@sized(control.IF)
+@sized(control.IF, inner=Inner(("then", "orelse"), "args"))
 def IF(site: Site, cond: Tensor, then: Signature, orelse: Signature, args: tuple[Tensor, ...]) -> Compute:
     calls = site.calls
 
@@ -24,7 +24,7 @@ def IF(site: Site, cond: Tensor, then: Signature, orelse: Signature, args: tuple
     return run
 
 
-@sized(control.WHILE)
+@sized(control.WHILE, inner=Inner(("body",), "values", again=True))
 def WHILE(site: Site, cond: Signature, body: Signature, values: tuple[Tensor, ...], count: int) -> Compute:
     calls = site.calls
 
