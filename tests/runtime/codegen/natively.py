@@ -53,6 +53,12 @@ class Net:
         self.builder.set_operand_value(index, array)
         return index
 
+    def nothing(self) -> int:
+        """A tensor that is left out."""
+        index = self.builder.add_operand(OperandCode.TENSOR_FLOAT32, ())
+        self.builder.set_operand_value(index, None)
+        return index
+
     def scalar(self, value: float | bool) -> int:
         """A scalar."""
         kind = OperandCode.BOOL if isinstance(value, bool) else OperandCode.INT32 if isinstance(value, int) else \

@@ -46,11 +46,7 @@ def weights(net: Net, rng: Rng, shape: tuple[int, ...], axis: int) -> int:
 
 def bias(net: Net, rng: Rng, count: int) -> int:
     """A bias, or none."""
-    if rng.random() < 0.7:
-        return net.const(rng.standard_normal(count))
-    index = net.builder.add_operand(OperandCode.TENSOR_FLOAT32, ())
-    net.builder.set_operand_value(index, None)
-    return index
+    return net.const(rng.standard_normal(count)) if rng.random() < 0.7 else net.nothing()
 
 
 def product(rng: Rng, act: int | None = None) -> Net:
@@ -129,19 +125,14 @@ def cells(rng: Rng, time: int) -> Net:
         drawn = np.clip(rng.normal(zero, 40, (count, depth, 4 * units)), *((0, 255) if kind == Q8 else (-128, 127)))
         return net.const(drawn, kind, (1.0, 0))
 
-    def missing() -> int:
-        index = net.builder.add_operand(OperandCode.TENSOR_FLOAT32, ())
-        net.builder.set_operand_value(index, None)
-        return index
-
     def floats(there: bool, *shape: int) -> int:
-        return net.const(rng.standard_normal(shape)) if there else missing()
+        return net.const(rng.standard_normal(shape)) if there else net.nothing()
     grids = [v for _ in range(2) for v in (net.const(rng.uniform(0.001, 0.01, count * columns)), net.const(
         np.full(count * columns, zero), kind, (1.0, 0)))]
     x, states = net.input(rng.standard_normal((time, 1, width))), bool(rng.integers(0, 2))
     outs = net.ops("DYNAMIC_QUANTIZE_LSTM", x, matrix(width), matrix(units),
-                   floats(bool(rng.integers(0, 2)), count, 8 * units), missing(),
-                   floats(states, count, 1, units), floats(states, count, 1, units), missing(), *grids,
+                   floats(bool(rng.integers(0, 2)), count, 8 * units), net.nothing(),
+                   floats(states, count, 1, units), floats(states, count, 1, units), net.nothing(), *grids,
                    net.scalar(count == 1 and rng.random() < 0.5), net.scalar(False), net.scalar(0.0),
                    outs=[((time, count, 1, units), OperandCode.TENSOR_FLOAT32),
                          *[((count, 1, units), OperandCode.TENSOR_FLOAT32)] * 2])

@@ -17,13 +17,6 @@ Q8S, QS, Q16S = (OperandCode.TENSOR_QUANT8_ASYMM_SIGNED, OperandCode.TENSOR_QUAN
 INT32 = OperandCode.TENSOR_INT32
 
 
-def nothing(net: Net) -> int:
-    """A tensor that is left out."""
-    index = net.builder.add_operand(OperandCode.TENSOR_FLOAT32, ())
-    net.builder.set_operand_value(index, None)
-    return index
-
-
 def spread(rng: Rng, low: int, high: int, *shape: int) -> Any:
     """Integers of a range, sometimes its ends only."""
     return rng.choice([low, high, 0], shape) if rng.random() < 0.2 else rng.integers(low, high + 1, shape)
@@ -40,12 +33,12 @@ def cell(net: Net, rng: Rng, width: int, units: int) -> list[int]:
 
     def weights(there: bool, depth: int) -> int:
         grid = scale(rng, 0.002, 0.02), 0
-        return net.const(spread(rng, -127, 127, units, depth), QS, grid) if there else nothing(net)
+        return net.const(spread(rng, -127, 127, units, depth), QS, grid) if there else net.nothing()
     gates = (own, True, True, True)
     found = [weights(there, depth) for depth in (width, units) for there in gates]
-    found += [nothing(net)] * 3
-    found += [net.const(spread(rng, -4000, 4000, units), INT32) if there else nothing(net) for there in gates]
-    return [*found, nothing(net), nothing(net)]
+    found += [net.nothing()] * 3
+    found += [net.const(spread(rng, -4000, 4000, units), INT32) if there else net.nothing() for there in gates]
+    return [*found, net.nothing(), net.nothing()]
 
 
 def lstm(rng: Rng) -> Net:
@@ -59,7 +52,7 @@ def lstm(rng: Rng) -> Net:
     h = net.input(spread(rng, -128, 127, batch, units), Q8S, of_h)
     c = net.input(spread(rng, -32768, 32767, batch, units), Q16S, of_c)
     clip = float(rng.choice([0.0, 2.5]))
-    weights, norm = cell(net, rng, width, units), [nothing(net)] * 4
+    weights, norm = cell(net, rng, width, units), [net.nothing()] * 4
     grids = [net.scalar(scale(rng, 1e-4, 1e-3)) for _ in range(4)]
     hidden = [net.scalar(int(rng.integers(-20, 20))), net.scalar(scale(rng, 0.004, 0.01))]
     states = [net.builder.add_operand(kind, (batch, units), *on) for kind, on in ((Q8S, of_h), (Q16S, of_c))]
@@ -82,7 +75,7 @@ def svdf(rng: Rng) -> Net:
     of_state, of_out = (scale(rng, 0.0005, 0.005), 0), (scale(rng, 0.005, 0.05), int(rng.integers(-128, 128)))
     wf = net.const(spread(rng, -128, 127, filters, width), Q8S, (scale(rng, 0.002, 0.02), 0))
     wt = net.const(spread(rng, -32768, 32767, filters, memory), Q16S, (scale(rng, 1e-5, 1e-4), 0))
-    b = net.const(spread(rng, -4000, 4000, units), INT32) if rng.random() < 0.7 else nothing(net)
+    b = net.const(spread(rng, -4000, 4000, units), INT32) if rng.random() < 0.7 else net.nothing()
     state = net.input(spread(rng, -32768, 32767, batch, filters * memory), Q16S, of_state)
     after = net.builder.add_operand(Q16S, (batch, filters * memory), *of_state)
     out = net.builder.add_operand(Q8S, (batch, units), *of_out)

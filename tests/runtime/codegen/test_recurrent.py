@@ -15,24 +15,17 @@ INT32, FLOAT32 = OperandCode.TENSOR_INT32, OperandCode.TENSOR_FLOAT32
 Make = Callable[[np.random.Generator], Net]
 
 
-def nothing(net: Net) -> int:
-    """A tensor that is left out."""
-    index = net.builder.add_operand(FLOAT32, ())
-    net.builder.set_operand_value(index, None)
-    return index
-
-
 def cell(net: Net, rng: np.random.Generator, sizes: tuple[int, int], gates: int, peepholes: bool) -> list[int]:
     """An LSTM's weights, its input gate left out where there are three gates."""
     units, width = sizes
 
     def const(there: bool, *shape: int) -> int:
-        return net.const(rng.standard_normal(shape) / np.sqrt(shape[-1])) if there else nothing(net)
+        return net.const(rng.standard_normal(shape) / np.sqrt(shape[-1])) if there else net.nothing()
     own = [const(gates == 4 or n > 0, units, width) for n in range(4)]
     own += [const(gates == 4 or n > 0, units, units) for n in range(4)]
     own += [const(peepholes and (gates == 4 or n > 0), units) for n in range(3)]
     own += [const(gates == 4 or n > 0, units) for n in range(4)]
-    return [*own, nothing(net), nothing(net)]
+    return [*own, net.nothing(), net.nothing()]
 
 
 def lstm(rng: np.random.Generator) -> Net:
@@ -49,12 +42,12 @@ def lstm(rng: np.random.Generator) -> Net:
     out = ((*lead, units), FLOAT32)
     ends = [((batch, units), FLOAT32)] * 2
     one = net.ops("UNIDIRECTIONAL_SEQUENCE_LSTM", x, *cell(net, rng, (units, width), gates, peepholes), *states(2),
-                  *rest, net.scalar(major), *(nothing(net) for _ in range(4)), outs=[out, *ends])
+                  *rest, net.scalar(major), *(net.nothing() for _ in range(4)), outs=[out, *ends])
     outs = [((*lead, 2 * units), FLOAT32)] if merge else [out, out]
     two = net.ops("BIDIRECTIONAL_SEQUENCE_LSTM", one[0],
                   *(v for _ in range(2) for v in cell(net, rng, (units, units), gates, peepholes)), *states(4),
-                  *(nothing(net) for _ in range(9)), *rest, net.scalar(merge), net.scalar(major),
-                  *(nothing(net) for _ in range(8)), outs=outs + ends * 2 * int(rng.integers(0, 2)))
+                  *(net.nothing() for _ in range(9)), *rest, net.scalar(merge), net.scalar(major),
+                  *(net.nothing() for _ in range(8)), outs=outs + ends * 2 * int(rng.integers(0, 2)))
     net.model = net.finish(*one, *two)
     return net
 
@@ -79,11 +72,11 @@ def gru(rng: np.random.Generator) -> Net:
     time, batch, units, width = (int(rng.integers(1, n)) for n in (12, 4, 40, 24))
     count, net = int(rng.integers(1, 3)), Net()
     w, r = (net.const(rng.standard_normal((count, 3 * units, n)) / 4) for n in (width, units))
-    b = net.const(rng.standard_normal((count, 6 * units))) if rng.random() < 0.7 else nothing(net)
+    b = net.const(rng.standard_normal((count, 6 * units))) if rng.random() < 0.7 else net.nothing()
     zeros = np.zeros(2 * count)
-    h = net.input(rng.standard_normal((count, batch, units))) if rng.random() < 0.5 else nothing(net)
+    h = net.input(rng.standard_normal((count, batch, units))) if rng.random() < 0.5 else net.nothing()
     outs = net.ops("GRU_SEQUENCE", net.input(rng.standard_normal((time, batch, width))), w, r,
-                   b, nothing(net), h, net.const([2, 1] * count, INT32),
+                   b, net.nothing(), h, net.const([2, 1] * count, INT32),
                    net.const(zeros), net.const(zeros), net.scalar(0.0), net.scalar(count == 1 and rng.random() < 0.5),
                    net.scalar(True),
                    outs=[((time, count, batch, units), FLOAT32), ((count, batch, units), FLOAT32)])
