@@ -64,7 +64,7 @@ class CompiledModel:
         chosen = backend_of(backend, rounding)
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise UsageError(f"threads is a positive number, not {str(threads)[:80]!r}")
-        self._known, self._made = model, (threads, backend, rounding)
+        self._rim, self._made = model.rim, (threads, backend, rounding)
         self.inputs = tuple(map(TensorSpec.of, model.rim.inputs))
         self.outputs = tuple(map(TensorSpec.of, model.rim.outputs))
         self.signatures = model.signatures
@@ -77,7 +77,7 @@ class CompiledModel:
     @property
     def model(self) -> Model:
         """The model that is compiled."""
-        return self._known if isinstance(self._known, Model) else self._known.whole
+        return self._runner.model
 
     @overload
     def run(self, inputs: Mapping[str, Any], signature: str | None = None) -> dict[str, Any]: ...
@@ -97,14 +97,14 @@ class CompiledModel:
         if signature is not None:
             return self._run_entry(inputs, self.entry(signature))
         if isinstance(inputs, Mapping):
-            return self._named(self._run(rim.by_position(self._known.rim.inputs, inputs)))
+            return self._named(self._run(rim.by_position(self._rim.inputs, inputs)))
         return self._run(inputs)
 
     __call__ = run
 
     def _run(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs in order, without the states, which are kept."""
-        given = rim.completed(self._known, inputs)
+        given = rim.completed(self._rim.inputs, inputs)
         if not self._state.kept:
             return self._doors.leave(self._runner.run(self._doors.enter(given)))
         with self._state.open(given) as complete:
@@ -120,15 +120,16 @@ class CompiledModel:
 
         The program is compiled anew, with a clock in it. Its runs start from the states there are, and change none.
         """
-        inputs = rim.by_position(self.model.rim.inputs, inputs) if isinstance(inputs, Mapping) else rim.listed(inputs)
-        with self._state.open(rim.completed(self.model, inputs)) as complete:
+        inputs = rim.by_position(self._rim.inputs, inputs) if isinstance(inputs, Mapping) else rim.listed(inputs)
+        with self._state.open(rim.completed(self._rim.inputs, inputs)) as complete:
             given = self._doors.enter(complete)
         return self._runner.profile(given, runs)
 
     def entry(self, name: str) -> Entry:
         """A signature by its name; raises `UsageError` naming those there are."""
         if name not in self.signatures:
-            elsewhere = self._known.source is not None and name in self._known.source.signatures
+            source = self._rim.source
+            elsewhere = source is not None and name in source.signatures
             hint = f"convert the file with signature={name!r}" if elsewhere else \
                 f"it has {', '.join(self.signatures) or 'none'}"
             raise UsageError(f"the model has no signature {name!r}", hint=hint)
@@ -143,7 +144,7 @@ class CompiledModel:
         if extra := [n for n in named if n not in own]:
             raise InputError(f"signature {entry.name!r} has no input {', '.join(map(repr, extra))}",
                              hint=f"the inputs are {', '.join(own)}")
-        found = self._named(self._run(rim.by_position(self._known.rim.inputs, {own[n]: v for n, v in named.items()})))
+        found = self._named(self._run(rim.by_position(self._rim.inputs, {own[n]: v for n, v in named.items()})))
         outputs = {n: found[port] for n, port in entry.outputs}
         return outputs if isinstance(inputs, Mapping) else list(outputs.values())
 
@@ -167,7 +168,7 @@ class CompiledModel:
         None where sizes follow from values. Raises `UsageError` on shapes that the model's inputs cannot have,
         `InputError` where a size stays open.
         """
-        chosen = rim.chosen(self.model.rim.inputs, shapes or {})
+        chosen = rim.chosen(self._rim.inputs, shapes or {})
         operands = [self.model.operands[i] for i in self.model.inputs]
         return self._runner.compiled([rim.inside(s, o) for s, o in zip(chosen, operands, strict=True)])
 

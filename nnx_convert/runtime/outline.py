@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..model import Model, Operand
-from ..types import Entry, Rim, Shape, Source
+from ..types import Entry, Rim, Shape
 
 if TYPE_CHECKING:
     from .codegen.ready import Ready
@@ -24,11 +24,6 @@ class Outline:
     shapes: tuple[Shape | None, ...]
     program: Ready
     make: Callable[[], Model]
-
-    @property
-    def source(self) -> Source | None:
-        """As `Model.source`."""
-        return self.rim.source
 
     @property
     def signatures(self) -> dict[str, Entry]:

@@ -46,9 +46,8 @@ def optional(port: Port) -> bool:
     return port.dtype.startswith("optional")
 
 
-def completed(model: Model | Outline, given: Sequence[Any]) -> list[Any]:
+def completed(ports: Sequence[Port], given: Sequence[Any]) -> list[Any]:
     """Inputs by position, the states that are left out as None; raises `InputError` on another number of them."""
-    ports = model.rim.inputs
     if len(given) == len(ports):
         return list(given)
     own = [p for p in ports if not p.state]

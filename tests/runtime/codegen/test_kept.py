@@ -48,7 +48,7 @@ def compiled(source: Any, **more: Any) -> nnx_convert.CompiledModel:
 
 def known(model: nnx_convert.CompiledModel) -> bool:
     """Whether it was made from a kept program."""
-    return isinstance(model._known, Outline)
+    return isinstance(model._runner._known, Outline)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
