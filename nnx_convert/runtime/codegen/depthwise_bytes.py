@@ -20,9 +20,9 @@ from ..fixedpoint import grid
 from .bytes import made, scaling, sums, taken, x_signed, zero_border
 from .dense import pads
 from .depthwise import Depthwise
-from .epilogue import blocks_of, order_of
-from .integers import bounded, clipped, flipped, halved, lift, pairs, quads, quartered, widened, woven
-from .ir import Function, Module, number, vector
+from .epilogue import blocks_of, from_zero, order_of
+from .integers import bounded, clipped, flipped, lift, pairs, quads, quartered, widened, woven
+from .ir import Function, Module, vector
 from .machine import Machine
 from .requantise import NOTHING, Range, block, scaled
 from .tasks import Family, Group, Task, Workshop, native
@@ -151,16 +151,13 @@ class Strip:
     def _store(self, f: Function, steps: list[str], out: str) -> None:
         """Steps of the output's grid as bytes in order."""
         lanes, half, r = f.machine.lanes, vector(2 * f.machine.lanes, "i16"), self.range
-        found = []
-        for n in range(0, len(steps), 2):
-            y = halved(f, lanes, steps[n], steps[n + 1])
-            if r.zero:
-                y = f.call(half, f"llvm.sadd.sat.v{2 * lanes}i16", (half, y), (half, number(half, r.zero)))
-            found.append(y if len(steps) == 4 else bounded(f, half, y, r.low, r.high))
+        found = [from_zero(f, lanes, a, b, r.zero) for a, b in zip(steps[::2], steps[1::2], strict=True)]
         count = len(steps) * lanes
         kind = vector(count, "i8")
-        value = clipped(f, kind, quartered(f, lanes, found[0], found[1], r.signed), r.low, r.high, r.signed) \
-            if len(found) == 2 else f.let(f"trunc {half} {found[0]} to {kind}")
+        if len(found) == 2:
+            value = clipped(f, kind, quartered(f, lanes, *found, r.signed), r.low, r.high, r.signed)
+        else:
+            value = f.let(f"trunc {half} {bounded(f, half, found[0], r.low, r.high)} to {kind}")
         f.store_first(self.tail or count, count, "i8", value, out)
 
 

@@ -55,16 +55,19 @@ def stored(f: Function, lanes: int, steps: Sequence[str], out: Range, count: int
         for j, y in enumerate(steps):
             f.store_first(min(count - j * lanes, lanes), lanes, "i8", narrowed(f, lanes, y, out), to, j * lanes)
         return
-    half, found = vector(2 * lanes, "i16"), []
-    for a, b in zip(steps[::2], (*steps[1::2], steps[-1])[:-(-len(steps) // 2)], strict=True):
-        y = halved(f, lanes, a, b)
-        saturated = f"llvm.sadd.sat.v{2 * lanes}i16"
-        found.append(f.call(half, saturated, (half, y), (half, number(half, out.zero))) if out.zero else y)
+    found = [from_zero(f, lanes, a, b, out.zero)
+             for a, b in zip(steps[::2], (*steps[1::2], steps[-1])[:-(-len(steps) // 2)], strict=True)]
     value = clipped(f, vector(4 * lanes, "i8"), quartered(f, lanes, found[0], found[-1], out.signed), out.low,
                     out.high, out.signed)
     size = len(steps) * QUARTER
     which = [s * STRETCH + n for s in range(lanes // QUARTER) for n in range(size)]
     store_bytes(f, count, shuffled(f, vector(4 * lanes, "i8"), value, value, which), len(which), to)
+
+
+def from_zero(f: Function, lanes: int, a: str, b: str, zero: int) -> str:
+    """Two vectors of steps of a grid as one of 16 bits, `halved`, their zero point added, saturated."""
+    half, y = vector(2 * lanes, "i16"), halved(f, lanes, a, b)
+    return f.call(half, f"llvm.sadd.sat.v{2 * lanes}i16", (half, y), (half, number(half, zero))) if zero else y
 
 
 def store_bytes(f: Function, count: int, value: str, lanes: int, to: str) -> None:
