@@ -38,6 +38,14 @@ def centred(f: Function, lanes: int, x: str, signed: bool, zero: int) -> str:
     return f.let(f"sub {kind} {wide}, {number(kind, zero)}") if zero else wide
 
 
+def signed_like(f: Function, lanes: int, size: str, x: str) -> str:
+    """FLOAT32 magnitudes with the signs of integers of 32 bits."""
+    whole, real = vector(lanes, "i32"), vector(lanes)
+    sign = f.let(f"and {whole} {x}, {number(whole, SIGN)}")
+    bits = f.let(f"or {whole} {sign}, {f.let(f'bitcast {real} {size} to {whole}')}")
+    return f.let(f"bitcast {whole} {bits} to {real}")
+
+
 def pairs(f: Function, lanes: int, total: str, x: str, w: str) -> str:
     """total + x0 * w0 + x1 * w1, of 16 bits each, in each of so many lanes."""
     kind, half = vector(lanes, "i32"), vector(2 * lanes, "i16")

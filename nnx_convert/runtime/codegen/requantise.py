@@ -13,7 +13,7 @@ import numpy as np
 
 from ...types import Array, Tensor
 from ..fixedpoint import activation_range, away, grid, multipliers
-from .integers import SIGN, bounded
+from .integers import bounded, signed_like
 from .ir import Function, number, vector
 from .machine import Machine
 from .mathematics import flags
@@ -288,9 +288,7 @@ def by_formula(f: Function, formula: str, lanes: int, x: str, given: list[str]) 
         return nearest(f, lanes, f.let(f"fmul {real} {f.let(f'sitofp {whole} {x} to {real}')}, {given[0]}"))
     slope, *rest, shift = given
     if formula.endswith("around"):
-        sign = f.let(f"and {whole} {x}, {number(whole, SIGN)}")
-        bits = f.let(f"or {whole} {sign}, {f.let(f'bitcast {real} {shift} to {whole}')}")
-        shift = f.let(f"bitcast {whole} {bits} to {real}")
+        shift = signed_like(f, lanes, shift, x)
     x = f.let(f"sitofp {whole} {x} to {real}")
     shift = f.fma(real, x, rest[0], shift) if rest else shift
     return f.let(f"fptosi {real} {_cut(f, real, x, slope, shift)} to {whole}")

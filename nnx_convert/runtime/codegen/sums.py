@@ -18,7 +18,7 @@ from ...types import BYTES, Array, Shape, Tensor
 from ..bind import Bound, Slot
 from ..fixedpoint import f32, grid, multiplier, scale32
 from .elements import merged, spread, start
-from .integers import SIGN, centred
+from .integers import centred, signed_like
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .nearest import addends
@@ -74,9 +74,8 @@ class Addition:
         whole, real = vector(lanes, "i32"), vector(lanes)
         first, second = (f.let(f"sitofp {whole} {v} to {real}") for v in (x, y))
         total = f.fma(real, first, number(real, a), f.let(f"fmul {real} {second}, {number(real, b)}"))
-        sign = f.let(f"and {whole} {f.let(f'bitcast {real} {total} to {whole}')}, {number(whole, SIGN)}")
-        bits = f.let(f"or {whole} {sign}, {number(whole, int(np.float32(offset).view(np.int32)))}")
-        total = f.let(f"fadd {real} {total}, {f.let(f'bitcast {whole} {bits} to {real}')}")
+        moved = signed_like(f, lanes, number(real, offset), f.let(f"bitcast {real} {total} to {whole}"))
+        total = f.let(f"fadd {real} {total}, {moved}")
         return f.let(f"fptosi {real} {total} to {whole}")
 
     def _shifts(self, f: Function, lanes: int, x: str, y: str) -> str:
