@@ -7,7 +7,7 @@ import platform
 from collections.abc import Iterator, Sequence
 
 from .rows import BOTH, OWN, Row, Verdict, verdicts
-from .suite import verdict
+from .suite import TINY, verdict
 
 NAMES = {"litert": "LiteRT", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 HEAD = f"{'model':38} {'thr':>3} {'kind':5} {'ours ms':>9} {'own peer':>9} {'openvino':>9} {'ratio':>6} {'of min':>6}"
@@ -63,8 +63,8 @@ def opening(rows: Sequence[Row], runs: int) -> Iterator[str]:
         f"Milliseconds, the median of {runs} runs, copies of inputs and outputs included for all. The engines take "
         "turns in one process for each model. A ratio is what ours takes in parts of the other's time; that of the "
         "least times stands beside it. `int8`: most multiply-adds are of weights or values of 8 bits; integers are "
-        "rounded as LiteRT's reference kernels do. Where an engine takes under 30 us, the call is what is measured: "
-        "then the microseconds that ours takes more are told, and the row is in no mean.", "",
+        f"rounded as LiteRT's reference kernels do. Where an engine takes under {1e6 * TINY:.0f} us, the call is what "
+        "is measured: then the microseconds that ours takes more are told, and the row is in no mean.", "",
         f"- Machine: {machine()}",
         f"- Date: {datetime.datetime.now(tz=datetime.UTC).date().isoformat()}",
         f"- Versions: Python {platform.python_version()}, nnx-convert {versions.get('ours', '')}, "
