@@ -15,6 +15,7 @@ from pathlib import Path
 
 from . import suite
 
+#: Bytes of a megabyte.
 MB = 1 << 20
 #: The process whose memory is measured: load, run twice, tell.
 CHILD = "from benchmarks.memory import child; import sys; child(sys.argv[1])"

@@ -19,10 +19,8 @@ from pathlib import Path
 from statistics import median
 
 from . import suite
+from .memory import MB
 from .report import missing
-
-#: Bytes of a megabyte.
-MB = 1 << 20
 
 
 def command() -> list[str]:
