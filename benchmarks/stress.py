@@ -24,6 +24,7 @@ import numpy as np
 
 import nnx_convert
 from nnx_convert import CompiledModel
+from nnx_convert.runtime.codegen.cache import VARIABLE
 from nnx_convert.types import Array
 
 from . import memory, suite
@@ -105,13 +106,13 @@ def resident() -> int:
 @contextmanager
 def cache(folder: str) -> Iterator[None]:
     """Object code is kept in a folder; nowhere, if it is "0"."""
-    before = os.environ.get("NNX_CACHE")
-    os.environ["NNX_CACHE"] = folder
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = folder
     try:
         yield
     finally:
-        os.environ.pop("NNX_CACHE")
-        os.environ |= {} if before is None else {"NNX_CACHE": before}
+        os.environ.pop(VARIABLE)
+        os.environ |= {} if before is None else {VARIABLE: before}
 
 
 def cycles(subjects: Sequence[Subject], count: int) -> Count:
