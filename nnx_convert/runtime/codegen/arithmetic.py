@@ -15,10 +15,14 @@ Emit = Callable[..., str]
 
 @dataclass(frozen=True)
 class Integers:
-    """The code of an operation of integers; `divides`: its second argument must not be 0."""
+    """The code of an operation of integers.
+
+    `divides`: its second argument must not be 0. `signed`: it means nothing for integers without a sign.
+    """
 
     emit: Emit
     divides: bool = False
+    signed: bool = False
 
 
 def _simple(instruction: str) -> Emit:
@@ -129,9 +133,9 @@ INTEGERS: Mapping[str, Integers] = {
     "BITWISE_XOR": Integers(_simple("xor")), "SHIFT_LEFT": Integers(_shift(left=True)),
     "SHIFT_RIGHT": Integers(_shift(left=False)), "RIGHT_SHIFT": Integers(_right_shift),
     "BITWISE_NOT": Integers(lambda f, t, s, x: f.let(f"xor {t} {x}, {number(t, -1)}")),
-    "ABS": Integers(_absolute), "NEG": Integers(lambda f, t, s, x: f.let(f"sub {t} {number(t, 0)}, {x}")),
+    "ABS": Integers(_absolute),
+    "NEG": Integers(lambda f, t, s, x: f.let(f"sub {t} {number(t, 0)}, {x}"), signed=True),
     "SIGN": Integers(_sign), "SQUARE": Integers(_square), "RELU": Integers(_limited(0, None)),
-    "RELU6": Integers(_limited(0, 6)), "RELU1": Integers(_limited(-1, 1)), "RELU_0_TO_1": Integers(_limited(0, 1)),
+    "RELU6": Integers(_limited(0, 6)), "RELU1": Integers(_limited(-1, 1), signed=True),
+    "RELU_0_TO_1": Integers(_limited(0, 1)),
     "SQUARED_DIFFERENCE": Integers(_squared)}
-#: Those that a lower bound below 0, or a sign, means nothing for.
-SIGNED = ("NEG", "RELU1")

@@ -9,7 +9,7 @@ from ...ops import convert, elementwise as e, ex, functions as fn, host, host_ma
 from ...types import B8, Quant, Shape, Tensor, Type
 from ..bind import Bound
 from ..kernels.tables import INTEGERS as GRIDS
-from .arithmetic import INTEGERS, SIGNED, activated, bounded
+from .arithmetic import INTEGERS, activated, bounded
 from .elements import BOUNDS, CODE, merged, spread, start, tensors_of
 from .ir import SHARED, Function, Module, mangled, mask, number, vector
 from .machine import Machine
@@ -106,6 +106,9 @@ TRUTHS: Mapping[str, Emit] = {
     **{name: _comparison(relation) for name, relation in COMPARISONS.items()}, "LOGICAL_AND": _logic("and"),
     "LOGICAL_OR": _logic("or"), "LOGICAL_NOT": _not, "TO_BOOL": _as_truth, "TO_MASK": _as_truth}
 CHOICES = ("SELECT", "WHERE")
+#: What is done to truth values bit by bit.
+BITS: Mapping[str, Emit] = {"BITWISE_NOT": _not, **{
+    name: _integers(name, 0) for name in ("BITWISE_AND", "BITWISE_OR", "BITWISE_XOR")}}
 
 
 def _code(name: str, types: tuple[Type, ...], act: int) -> Emit | None:
@@ -123,11 +126,11 @@ def _code(name: str, types: tuple[Type, ...], act: int) -> Emit | None:
 def _arithmetic(name: str, type_: Type, act: int) -> Emit | None:
     """The code of a function of numbers of a type, or of truth values bit by bit."""
     if type_ == B8:
-        return None if not name.startswith("BITWISE") else _not if name == "BITWISE_NOT" else _integers(name, act)
+        return BITS.get(name)
     if SCALARS[type_].real:
         return _floats(name) if name in ("MAXIMUM", "MINIMUM") else None
     unsigned = not SCALARS[type_].signed
-    if name not in INTEGERS or unsigned and (name in SIGNED or (BOUNDS[act][0] or 0) < 0):
+    if name not in INTEGERS or unsigned and (INTEGERS[name].signed or (BOUNDS[act][0] or 0) < 0):
         return None
     return _integers(name, act)
 
