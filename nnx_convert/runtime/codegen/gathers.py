@@ -57,14 +57,14 @@ class Gather:
     def _build(self, m: Module, name: str) -> None:
         f = Function(m, name, SHARED)
         before, _, count, _ = self.sizes
-        high, low = f.share(before if before >= ENOUGH else count)
+        first, last = f.share(before if before >= ENOUGH else count)
 
         def part(i: str, _: list[str]) -> None:
             if before >= ENOUGH:
                 f.loop(0, count, 1, [], lambda k, _: self._pick(f, k, i, 1))
             else:
                 self._pick(f, i, "0", before)
-        f.loop(high, low, 1, [], part)
+        f.loop(first, last, 1, [], part)
         f.finish()
 
     def _pick(self, f: Function, k: str, first: str, times: int) -> None:
