@@ -15,7 +15,7 @@ from ...types import F32, Array, Tensor
 from ..bind import Bound
 from ..hybrid import SPAN
 from . import mathematics
-from .cells import woven
+from .cells import layer, woven
 from .grids import EVEN, INFO, Gridded
 from .hybrid import BLOCK, Hybrid, blocks
 from .ir import SHARED, Function, Module, vector
@@ -32,7 +32,7 @@ INPUT, OUTPUT, FORGET, CELL = range(GATES)
 
 @dataclass(frozen=True)
 class Direction:
-    """One pass: the products of its inputs [time, ...], where h goes after each step [time, units], its first states
+    """One pass: the products of its inputs [time, ...], where h goes after each step [time, 1, units], its first states
     (h, c), each of which may be missing, its last ones, and the offsets of its weights of h and their parameters."""
 
     given: Place
@@ -242,17 +242,11 @@ def _direction(w: Workshop, b: Bound, d: int, matrix: Array, given: Place, quad:
     matrix = _columns(matrix, lanes)
     y, *ends = (w.place(s) for s in b.outputs)
     states = [None if b.args[n] is None else w.place(b.slots[n]) for n in ("h", "c")]
-    h, c = (None if p is None else _part(p, 0, d, (1, units)) for p in states)
-    return Direction(given, _part(y, 1, d, (y.shape[0], units)), (h, c),
-                     (_part(ends[0], 0, d, (1, units)), _part(ends[1], 0, d, (1, units))),
+    h, c = (None if p is None else layer(p, 0, d) for p in states)
+    return Direction(given, layer(y, 1, d), (h, c), (layer(ends[0], 0, d), layer(ends[1], 0, d)),
                      w.pack(packed(matrix, units, quad, GATES, lanes)),
                      w.pack(blocks(matrix.sum(0), _scales(b, "rs", d, lanes), _bias(b, d, lanes), lanes)),
                      bool(b.args["backward"]) or d > 0)
-
-
-def _part(p: Place, axis: int, d: int, shape: tuple[int, int]) -> Place:
-    """What a direction has of an array: rows of units."""
-    return Place(p.base, p.offset + d * p.strides[axis], shape, (p.strides[0], p.item), p.item)
 
 
 native(Family(_takes, _make, scratch=_room), g.DYNAMIC_QUANTIZE_LSTM)

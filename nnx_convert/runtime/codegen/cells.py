@@ -219,7 +219,7 @@ def _gru_room(group: Group, machine: Machine) -> int:
     return room_of(x.shape[0], r.shape[2], 3, machine.lanes)
 
 
-def _layer(p: Place, axis: int, number: int) -> Place:
+def layer(p: Place, axis: int, number: int) -> Place:
     """An array without an axis, at a place of it."""
     rest = [a for a in range(len(p.shape)) if a != axis]
     return replace(p, offset=p.offset + number * p.strides[axis], shape=tuple(p.shape[a] for a in rest),
@@ -237,9 +237,9 @@ def _make_gru(w: Workshop, group: Group) -> Task:
         bias = np.zeros((2, 3, units), np.float32) if args["b"] is None else args["b"].data[d].reshape(2, 3, units)
         sums = [bias[0, 0] + bias[1, 0], bias[0, 1] + bias[1, 1], bias[0, 2]]
         weights, at, recurrent = _packed(w, list(own), sums, list(inner))
-        h = None if args["h"] is None else _layer(w.place(b.slots["h"]), 0, d)
-        end = _layer(places[1], 0, d) if len(places) > 1 else None
-        found.append(Direction(w.place(b.slots["x"]), _layer(places[0], 1, d), (h,), (end,), weights, at, recurrent,
+        h = None if args["h"] is None else layer(w.place(b.slots["h"]), 0, d)
+        end = layer(places[1], 0, d) if len(places) > 1 else None
+        found.append(Direction(w.place(b.slots["x"]), layer(places[0], 1, d), (h,), (end,), weights, at, recurrent,
                                w.pack(_rows([bias[1, 2]], lanes)), 0, bool(args["backward"]) or d == 1))
     return Recurrence(tuple(found), Gru(), units, w.place(SCRATCH))
 
