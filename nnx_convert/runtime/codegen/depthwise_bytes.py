@@ -155,7 +155,7 @@ class Strip:
         count = len(steps) * lanes
         kind = vector(count, "i8")
         if len(found) == 2:
-            value = clipped(f, kind, quartered(f, lanes, *found, r.signed), r.low, r.high, r.signed)
+            value = clipped(f, kind, quartered(f, lanes, found[0], found[1], r.signed), r.low, r.high, r.signed)
         else:
             value = f.let(f"trunc {half} {bounded(f, half, found[0], r.low, r.high)} to {kind}")
         f.store_first(self.tail or count, count, "i8", value, out)
