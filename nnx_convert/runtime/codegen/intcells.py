@@ -207,8 +207,8 @@ class IntRecurrence:
         forget, inner, out = (looked_up(f, self.tables[n], x) for n, x in ((0, forget), (1, inner), (0, out)))
         share = looked_up(f, self.tables[0], early[0]) if early else f.let(
             f"sub {type} {number(type, HIGH16)}, {forget}")
-        stays = halved(f, f.let(f"mul {type} {forget}, {c}"), 15)
-        fresh = halved(f, f.let(f"mul {type} {share}, {inner}"), 30 + self.shift)
+        stays = shifted_right(f, f.let(f"mul {type} {forget}, {c}"), 15)
+        fresh = shifted_right(f, f.let(f"mul {type} {share}, {inner}"), 30 + self.shift)
         c = f.let(f"add {type} {stays}, {fresh}")
         c = bounded(f, type, c, *((-self.clip, self.clip) if self.clip > 0 else (LOW16, HIGH16)))
         f.store(type, c, at)
@@ -217,7 +217,7 @@ class IntRecurrence:
         return bounded(f, type, found, -128, 127)
 
 
-def halved(f: Function, x: str, by: int) -> str:
+def shifted_right(f: Function, x: str, by: int) -> str:
     """`fixedpoint.shift_right` of a vector, by at least one."""
     type = vector(f.machine.lanes, "i32")
     less = f.let(f"ashr {type} {x}, {number(type, 31)}")
@@ -247,7 +247,7 @@ def room_sizes(time: int, width: int, units: int, gates: int, machine: Machine) 
 
 
 # What is taken.
-def whole(b: Bound) -> IntLstm | None:
+def lstm_of(b: Bound) -> IntLstm | None:
     """The LSTM that an operation is; None where it is none in integers, or one that NumPy refuses."""
     a: Any = b.args
     if a["x"].type != Q8S:
@@ -270,7 +270,7 @@ def _takes(b: Bound, _: Machine) -> bool:
     plain = b.args["norm"].f is None and all(v is None for v in (cell.wp, cell.pi, cell.pf, cell.po))
     if not plain or not constants(cell) or not all(t.size > 0 for t in (b.args["x"], *b.outs)):
         return False
-    lstm = whole(b)
+    lstm = lstm_of(b)
     return lstm is not None and all(_fits(*side) for side in _sides(lstm))
 
 
@@ -301,7 +301,7 @@ def _side(w: Workshop, matrix: Array, scaling: Scaling, units: int, together: in
 
 def _make(w: Workshop, group: Group) -> Task:
     b = group.head
-    lstm = whole(b)
+    lstm = lstm_of(b)
     if lstm is None:
         raise TypeError(b.op.name)
     major, units = bool(b.args.get("time_major", True)), lstm.units
