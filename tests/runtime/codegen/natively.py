@@ -17,6 +17,8 @@ from nnx_convert.schema import OPS
 from nnx_convert.types import Tensor
 
 Array = np.ndarray[Any, Any]
+#: |got - want| <= NEAR * the largest |want| of floats.
+NEAR = 1e-5
 #: This machine, and what it is with fewer features.
 MACHINES = {"host": host(), "avx2": host().only(AVX2), "baseline": host().only(BASELINE)}
 #: The same, and one with wide vectors that does not multiply bytes.
@@ -127,3 +129,13 @@ def apart(got: Sequence[Array], want: Sequence[Array]) -> float:
     """The largest difference, relative to the largest value of each output."""
     return max(float(np.abs(a - b).max(initial=0) / max(np.abs(b).max(initial=0), 1e-30))
                for a, b in zip(got, want, strict=True))
+
+
+def draw(rng: np.random.Generator, low: int, high: int, count: int) -> list[int]:
+    """So many integers, the last bound not among them."""
+    return [int(n) for n in rng.integers(low, high, count)]
+
+
+def reach(size: int, k: int, stride: int, dilation: int, before: int, after: int) -> int:
+    """How many windows there are along an axis."""
+    return (size + before + after - (k - 1) * dilation - 1) // stride + 1

@@ -16,7 +16,7 @@ from cases_elementwise import CASES as ELEMENTWISE
 from cases_image import CASES as IMAGE
 from cases_models import CASES as MODELS
 from cases_shape import CASES as SHAPE
-from natively import Array, left_to, tensors
+from natively import NEAR, Array, left_to, tensors
 from row_case import instances
 from row_runs import usual
 
@@ -31,8 +31,6 @@ from nnx_convert.runtime.codegen.tasks import Task, Workshop
 from nnx_convert.runtime.runner import Compiled, call
 
 CASES = (*ELEMENTWISE, *IMAGE, *SHAPE, *MODELS)
-#: |got - want| <= NEAR * the largest |want| of floats; integers are equal.
-NEAR = 1e-5
 #: What bytes that no run has written are, and what those behind the arena's last array stay.
 UNTOUCHED = 0xFF
 
@@ -172,7 +170,7 @@ class Placed:
 
 
 def wrong(got: Sequence[Array], want: Sequence[Array]) -> str:
-    """What is wrong with outputs, in a few words; nothing where they are right."""
+    """What is wrong with outputs, in a few words; nothing where they are right: integers equal, floats near."""
     for n, (g, w) in enumerate(zip(got, want, strict=True)):
         if g.dtype != w.dtype or g.shape != w.shape:
             return f"output {n} is {g.dtype}{list(g.shape)}"

@@ -3,15 +3,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from natively import MACHINES, Net, apart, both
+from natively import MACHINES, NEAR, Net, apart, both, draw
 from test_fusion import found, seen
 
-#: |got - want| <= NEAR * the largest |want|.
-NEAR = 1e-5
-
-
-def draw(rng: np.random.Generator, low: int, high: int, count: int) -> list[int]:
-    return [int(n) for n in rng.integers(low, high, count)]
 
 
 def scores(net: Net, rng: np.random.Generator, lead: tuple[int, ...], rows: int, keys: int) -> int:

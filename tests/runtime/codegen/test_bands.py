@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from natively import MACHINES, Net, apart, left_to, tensors
-from test_bytes import Net as Bytes, draw, reach
+from natively import MACHINES, Net, apart, draw, left_to, reach, tensors
+from test_bytes import Net as Bytes
 
 from nnx_convert import Model, OperandCode
 from nnx_convert.runtime.bind import Options, bind

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from natively import EVERY, both
+from natively import EVERY, both, draw, reach
 
 from nnx_convert import Model, ModelBuilder, OperandCode
-from nnx_convert.runtime.codegen.bytes import PAIRED, SHIFTED, Micro
+from nnx_convert.runtime.codegen.bytes import Micro, fitting
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module
 from nnx_convert.runtime.codegen.objects import assembly
-from nnx_convert.runtime.codegen.tiles import FIT
 from nnx_convert.schema import OPS
 
 Array = np.ndarray[Any, Any]
@@ -98,14 +97,6 @@ class Net:
         """The model, of these outputs."""
         self.builder.identify_inputs_and_outputs(self.inputs, list(outputs))
         self.model = self.builder.finish()
-
-
-def draw(rng: Rng, low: int, high: int, count: int) -> list[int]:
-    return [int(n) for n in rng.integers(low, high, count)]
-
-
-def reach(size: int, k: int, stride: int, dilation: int, before: int, after: int) -> int:
-    return (size + before + after - (k - 1) * dilation - 1) // stride + 1
 
 
 def convolution(rng: Rng, depthwise: bool) -> Net | None:
@@ -256,7 +247,7 @@ def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
 def test_no_micro_kernel_spills(machine: str, shift: int) -> None:
     at = EVERY[machine]
     together, spilt = 4 if at.vnni else 2, re.compile(r"[xyz]mm\d+, *-?\d*\(%rsp|\(%rsp\), *%[xyz]mm")
-    for vectors, pixels in (SHIFTED if shift else PAIRED if at.registers == 16 else FIT[32]).items():
+    for vectors, pixels in fitting(at, together, shift > 0).items():
         if shift and not at.vnni:
             continue
         m = Module(at)

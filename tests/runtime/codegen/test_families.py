@@ -5,22 +5,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from natively import MACHINES, Net, apart, both
+from natively import MACHINES, NEAR, Net, apart, both, draw, reach
 
 from nnx_convert import OperandCode
 
-#: |got - want| <= NEAR * the largest |want|.
-NEAR = 1e-5
 Make = Callable[[np.random.Generator], Net | None]
 INT32 = OperandCode.TENSOR_INT32
-
-
-def draw(rng: np.random.Generator, low: int, high: int, count: int) -> list[int]:
-    return [int(n) for n in rng.integers(low, high, count)]
-
-
-def sizes(size: int, k: int, stride: int, dilation: int, before: int, after: int) -> int:
-    return (size + before + after - (k - 1) * dilation - 1) // stride + 1
 
 
 def convolution(rng: np.random.Generator, depthwise: bool) -> Net | None:
@@ -29,7 +19,7 @@ def convolution(rng: np.random.Generator, depthwise: bool) -> Net | None:
     w = w if rng.random() < 0.8 else 1               # a sequence, whose steps are rows
     (kh, kw), (sh, sw), (dh, dw), (pt, pb, pl, pr) = draw(rng, 1, 5, 2), draw(rng, 1, 3, 2), draw(rng, 1, 3, 2), draw(
         rng, 0, 3, 4)
-    oh, ow = sizes(h, kh, sh, dh, pt, pb), sizes(w, kw, sw, dw, pl, pr)
+    oh, ow = reach(h, kh, sh, dh, pt, pb), reach(w, kw, sw, dw, pl, pr)
     if oh < 1 or ow < 1:
         return None
     out = c if depthwise else draw(rng, 1, 70, 1)[0]
@@ -97,7 +87,7 @@ def pool(rng: np.random.Generator) -> Net | None:
     n, h, w, c = draw(rng, 1, 3, 1)[0], *draw(rng, 1, 20, 2), *draw(rng, 1, 40, 1)
     (kh, kw), (sh, sw) = draw(rng, 2, 8, 2), draw(rng, 1, 4, 2)
     pt, pb, pl, pr = (int(rng.integers(0, k)) for k in (kh, kh, kw, kw))
-    oh, ow = sizes(h, kh, sh, 1, pt, pb), sizes(w, kw, sw, 1, pl, pr)
+    oh, ow = reach(h, kh, sh, 1, pt, pb), reach(w, kw, sw, 1, pl, pr)
     covered = pt < kh and pl < kw and (oh - 1) * sh - pt < h and (ow - 1) * sw - pl < w
     if oh < 1 or ow < 1 or not covered:
         return None

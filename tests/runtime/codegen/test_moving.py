@@ -5,19 +5,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from natively import MACHINES, Net, apart, both
+from natively import MACHINES, NEAR, Net, apart, both, draw
 
 from nnx_convert import CompiledModel, OperandCode, RunError
 
-#: |got - want| <= NEAR * the largest |want|.
-NEAR = 1e-5
 Make = Callable[[np.random.Generator], Net]
 INT32, BOOL8, FLOAT32 = OperandCode.TENSOR_INT32, OperandCode.TENSOR_BOOL8, OperandCode.TENSOR_FLOAT32
 KINDS = (OperandCode.TENSOR_FLOAT32, OperandCode.TENSOR_FLOAT16, OperandCode.TENSOR_INT32, OperandCode.TENSOR_BOOL8)
-
-
-def draw(rng: np.random.Generator, low: int, high: int, count: int) -> list[int]:
-    return [int(n) for n in rng.integers(low, high, count)]
 
 
 def matmul(rng: np.random.Generator) -> Net:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from natively import MACHINES, Array, Net, apart, both
+from natively import MACHINES, NEAR, Array, Net, apart, both
 
 from nnx_convert.runtime.codegen.ir import Module
 from nnx_convert.runtime.codegen.machine import AVX512, Machine, host
@@ -12,8 +12,6 @@ from nnx_convert.runtime.codegen.objects import assembly
 from nnx_convert.runtime.codegen.places import Place
 
 Rng = np.random.Generator
-#: |got - want| <= NEAR * the largest |want|.
-NEAR = 1e-5
 
 
 def matrix(rng: Rng, units: int, depth: int, size: int) -> tuple[Array, Array]:

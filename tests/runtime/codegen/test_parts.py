@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from natively import MACHINES, Net, apart, both
+from natively import MACHINES, NEAR, Net, apart, both
 
 from nnx_convert import OperandCode
 from nnx_convert.runtime.bind import Options, bind
@@ -18,7 +18,6 @@ from nnx_convert.runtime.runner import call
 from nnx_convert.types import Tensor
 
 INT32, FLOAT32 = OperandCode.TENSOR_INT32, OperandCode.TENSOR_FLOAT32
-NEAR = 1e-5
 Image = tuple[int, int]                      # an operand and its channels
 
 

@@ -5,12 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from natively import MACHINES, Net, apart, both
+from natively import MACHINES, NEAR, Net, apart, both
 
 from nnx_convert import OperandCode
 
-#: |got - want| <= NEAR * the largest |want|.
-NEAR = 1e-5
 INT32, FLOAT32 = OperandCode.TENSOR_INT32, OperandCode.TENSOR_FLOAT32
 Make = Callable[[np.random.Generator], Net]
 

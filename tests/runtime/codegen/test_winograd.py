@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from natively import MACHINES, Array, Net, apart, both
+from natively import MACHINES, NEAR, Array, Net, apart, both
 from stacks import spilt
 
 from nnx_convert.runtime.codegen import winograd
@@ -12,8 +12,6 @@ from nnx_convert.runtime.codegen.elements import Part
 from nnx_convert.runtime.codegen.ir import Module
 from nnx_convert.runtime.codegen.winograd import Enter, Leave
 
-#: |got - want| <= NEAR * the largest |want|.
-NEAR = 1e-5
 #: What follows the convolution.
 CHAINS = ((), ("ADD",), ("LOGISTIC", "ADD"))
 
