@@ -32,9 +32,8 @@ from .sums import Addition, addition_of, joins
 from .tasks import Family, Group, Task, Workshop, kind, native
 from .tiles import FIT, Spot, Tile, best, cut, unrolled
 
-#: Pixels that fit beside so many vectors of channels where each pixel is summed, too, in 32 registers; and where
-#: products need one before they are added, in 16.
-SHIFTED, PAIRED = {1: 14, 2: 9, 3: 6, 4: 5}, {1: 10, 2: 6, 3: 3}
+#: Pixels that fit beside so many vectors of channels where each pixel is summed, too, in 32 registers.
+SHIFTED = {1: 14, 2: 9, 3: 6, 4: 5}
 #: The same on aarch64, where no product reads an operand from memory, by the bytes multiplied at once.
 SHIFTED_BY_LOADS = {1: 11, 2: 7, 3: 5, 4: 4}
 BY_LOADS = {4: {1: 21, 2: 11, 3: 7, 4: 5}, 2: {1: 11, 2: 5, 3: 3, 4: 2}}
@@ -365,7 +364,7 @@ def fitting(machine: Machine, together: int, shifted: bool) -> Mapping[int, int]
     """The pixels that fit beside so many vectors of channels, as so many bytes are multiplied at once."""
     if not machine.x86:
         return SHIFTED_BY_LOADS if shifted else BY_LOADS[together]
-    return SHIFTED if shifted else PAIRED if machine.registers == 16 else FIT[32]
+    return SHIFTED if shifted else FIT[machine.registers]
 
 
 def x_signed(b: Bound) -> bool:
