@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import pytest
-from zoo import CANCELLING, beyond, excess, golden, steps
+from zoo import CANCELLING, TOLERANCE, beyond, excess, golden, steps
 
 import nnx_convert
 from nnx_convert import CompiledModel, Target
@@ -12,8 +12,6 @@ FLOATS = ("hello_world_fp32", "blazeface_short_range_fp16", "face_landmark_fp16"
           "resnet8_cifar_fp32")
 INTEGERS = ("mobilenet_v2_1.0_224_int8_perchannel", "mobilenet_v1_0.25_128_uint8", "micro_speech_int8",
             "resnet8_cifar_int8", "kws_dscnn_int8", "vww_96_int8", "person_detect_int8")
-#: |got - want| <= TOLERANCE * (1 + |want|).
-TOLERANCE = 1e-4
 
 
 @pytest.mark.parametrize("name", [*FLOATS, *INTEGERS])

@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 from recorded import recording
 from shared import SHARED
-from zoo import CANCELLING, beyond, excess, steps
+from zoo import CANCELLING, TOLERANCE, beyond, excess, steps
 
 from nnx_convert import CompiledModel, NnxError, convert
 
 MODELS = sorted(p.parent.name for p in (SHARED / "zoo").glob("*/model.tflite")) if SHARED else []
-#: |got - want| <= TOLERANCE * (1 + |want|).
-TOLERANCE = 1e-4
 #: Models that cannot be decoded, and the operator that the error names.
 REFUSED = {"edge_fake_custom_op_double": "fake-op-double",
            "posenet_353x481_customdecoder": "PosenetDecoderOp"}

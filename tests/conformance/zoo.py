@@ -9,9 +9,11 @@ import numpy as np
 from recorded import files, one
 
 Array = np.ndarray[Any, Any]
+#: |got - want| <= TOLERANCE * (1 + |want|).
+TOLERANCE = 1e-4
 #: Outputs whose sums cancel so far that LiteRT's own kernel sets disagree: by model, output and backend the largest
-#: excess, and the share of elements beyond 1e-4. Of the recording (XNNPACK's), LiteRT's reference kernels are 4.3e-3
-#: off, its optimised ones 5.8e-3 and, with two threads, 7.4e-3.
+#: excess, and the share of elements beyond TOLERANCE. Of the recording (XNNPACK's), LiteRT's reference kernels are
+#: 4.3e-3 off, its optimised ones 5.8e-3 and, with two threads, 7.4e-3.
 CANCELLING = {("pose_landmark_lite_fp16", 2, "numpy"): (4.5e-3, 0.015),
               ("pose_landmark_lite_fp16", 2, "native"): (7.4e-3, 0.015)}
 
