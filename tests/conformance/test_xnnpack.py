@@ -7,6 +7,9 @@ from xnnpack_answers import MODELS, SEEDS, drawn, path_of, recorded
 
 import nnx_convert
 
+#: This rounding is native code's alone.
+pytestmark = pytest.mark.parametrize("backend", ["native"], indirect=True)
+
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_gives_what_xnnpack_gives(name: str) -> None:
