@@ -13,8 +13,6 @@ from .scope import Session
 from .sparse import constant
 from .tensors import KINDS, grid, kind_of
 
-#: Operand types whose elements are integers only beside a grid.
-GRIDDED = (t.Q8, t.Q8S, t.Q16A)
 #: ONNX's number of an operand type.
 ELEMENTS = {kind.type: element for element, kind in KINDS.items()}
 

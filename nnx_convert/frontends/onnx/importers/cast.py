@@ -8,10 +8,10 @@ from ....graph import Value
 from ....ops import casts, convert, elementwise as e, host, host_math
 from ....types import (
     B8, BYTES, F16, F32, F64, I16, I32, I64, Q8, Q8S, Q16A, STR, U32, U64, Tensor, Type)
-from ..constants import GRIDDED, type_of
+from ..constants import type_of
 from ..importer import Op
 from ..registry import imports
-from ..tensors import KINDS, PLAIN
+from ..tensors import KINDS, grid
 
 #: Types that CAST, NNAPI's or the host's, takes as ONNX does, but for the way from floats to integers.
 FLOATS, INTS = (F32, F16, F64), (I32, I64, I16, U32, U64, Q16A, *BYTES)
@@ -34,7 +34,7 @@ def cast(g: Op, x: Value, to: Type, saturate: bool = True, round_mode: str = "up
 
 
 def _cast(g: Op, x: Value, to: Type, saturate: bool, rounding: int) -> Value:
-    out = Tensor(to, x.tensor.dims, PLAIN if to in GRIDDED else None)
+    out = Tensor(to, x.tensor.dims, grid(to))
     if to == B8 and x.type in (*FLOATS, *INTS):
         return g.elementwise(e.NOT_EQUAL, x, zero(g, x))
     if to in BYTES and x.type in (*FLOATS, *INTS):
@@ -94,4 +94,4 @@ def BitCast(g: Op, x: Value, *, to: int) -> Value:
     if x.type == found:
         return x
     return g.elementwise(host_math.BITCAST, x, to=found, out=Tensor(
-        found, x.tensor.dims, PLAIN if found in GRIDDED else None))
+        found, x.tensor.dims, grid(found)))

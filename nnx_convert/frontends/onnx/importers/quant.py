@@ -10,10 +10,10 @@ from ....errors import FormatError
 from ....graph import Value
 from ....ops import elementwise as e, grids, host
 from ....types import BYTES, I32, Q8, Tensor, Type, known, product
-from ..constants import GRIDDED, type_of
+from ..constants import type_of
 from ..importer import Op
 from ..registry import imports
-from ..tensors import PLAIN
+from ..tensors import grid
 from .axes import ranked
 from .conv import filters
 from .sliding import sliding
@@ -24,7 +24,7 @@ EXACT = 1 << 24
 
 def plain(type_: Type) -> Tensor:
     """What is known of codes without a grid of their own."""
-    return Tensor(type_, None, PLAIN if type_ in GRIDDED else None)
+    return Tensor(type_, None, grid(type_))
 
 
 @imports()

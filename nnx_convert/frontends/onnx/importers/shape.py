@@ -13,10 +13,10 @@ from ....ops.sparse import LARGEST
 from ....symbols import quotient, same
 from ....types import F32, F64, I32, I64, UNKNOWN, Shape, Tensor, Undecided, known, product
 from .. import sparse
-from ..constants import GRIDDED, type_of
+from ..constants import type_of
 from ..importer import Op
 from ..registry import imports
-from ..tensors import MAX_RANK, PLAIN
+from ..tensors import MAX_RANK, grid
 from .axes import axes_of, axis_of, dropped, inserted, lengths, open_, ranked
 
 #: The types that Range computes in, by ONNX's number of them.
@@ -345,7 +345,7 @@ def EyeLike(g: Op, x: Value, *, dtype: int | None = None, k: int = 0) -> Value:
         return g.const(np.eye(*sizes, k), kind)
     at = lengths(g, x)
     where = g(s.CONCATENATION, xs=(at, at), axis=0) if g.rank(x) == 1 else at
-    return g(cutting.EYE, where, k=k, to=kind, out=Tensor(kind, sizes, PLAIN if kind in GRIDDED else None))
+    return g(cutting.EYE, where, k=k, to=kind, out=Tensor(kind, sizes, grid(kind)))
 
 
 @imports()
