@@ -22,6 +22,8 @@ LEVELS = ("27", "28", "29", "30", "31", "fl6", "fl7", "fl8")
 INTERRUPTED = 130
 #: What `bench` can time beside this package.
 ENGINES = ("litert", "onnxruntime", "openvino")
+#: Those of `runtime.backends`, which would have NumPy loaded before there is anything to compute.
+BACKENDS, ROUNDINGS = ("auto", "numpy", "native"), ("reference", "fast")
 EXAMPLES = """\b
 Examples:
   nnx-convert bench model.tflite --vs litert
@@ -92,6 +94,14 @@ def shared(command: Function) -> Function:
     return report(shape(command))
 
 
+def rounding(command: Function) -> Function:
+    """The option of the commands that run a model."""
+    option = click.option(
+        "--rounding", type=click.Choice(ROUNDINGS), default="reference", show_default=True,
+        help="How native code rounds products of 8-bit numbers: as operations are defined, or as XNNPACK does.")
+    return option(command)
+
+
 @click.group(cls=Commands, epilog=EXITS)
 @click.version_option(__version__, prog_name="nnx-convert")
 def commands() -> None:
@@ -143,10 +153,9 @@ def convert(**options: Any) -> Work:
               help="Compare the outputs, by their names or as ref_out0 or out0; ends with 1 where they differ.")
 @click.option("--atol", type=click.FloatRange(0), help="How far a number may be off. [floats 1e-4, integers 0]")
 @click.option("--rtol", type=click.FloatRange(0), help="The same, in parts of the expected number.")
-@click.option("--backend", type=click.Choice(("auto", "numpy", "native")), default="auto", show_default=True,
+@click.option("--backend", type=click.Choice(BACKENDS), default="auto", show_default=True,
               help="What computes it.")
-@click.option("--rounding", type=click.Choice(("reference", "fast")), default="reference", show_default=True,
-              help="How native code rounds products of 8-bit numbers: as operations are defined, or as XNNPACK does.")
+@rounding
 @click.option("--threads", type=click.IntRange(1), metavar="N",
               help="Threads of a run, where it is long enough for several. [all cores]")
 @click.option("--signature", metavar="NAME",
@@ -161,10 +170,9 @@ def run(**options: Any) -> Work:
 
 @commands.command(epilog=EXAMPLES + EXITS)
 @click.argument("file")
-@click.option("--backend", "backends", multiple=True, type=click.Choice(("auto", "numpy", "native")),
+@click.option("--backend", "backends", multiple=True, type=click.Choice(BACKENDS),
               help="What computes it; repeatable, the first is the one that others are compared with. [auto]")
-@click.option("--rounding", type=click.Choice(("reference", "fast")), default="reference", show_default=True,
-              help="How native code rounds products of 8-bit numbers: as operations are defined, or as XNNPACK does.")
+@rounding
 @click.option("--vs", "peers", callback=engines, metavar="litert,onnxruntime,openvino",
               help="Engines to run in turn with it; LiteRT reads .tflite files, ONNX Runtime .onnx files, OpenVINO "
                    "both.")

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from nnx_convert.cli import peers, timing
-from nnx_convert.cli.commands import ENGINES, ended
+from nnx_convert.cli.commands import BACKENDS, ENGINES, ROUNDINGS, ended
 from nnx_convert.cli.peers import PEERS, Peer
 from nnx_convert.cli.timing import Timed, compared, joined
 from nnx_convert.errors import ExitCode
+from nnx_convert.runtime import backends
 
 MODELS = Path(__file__).resolve().parent.parent.parent / "models"
 TFLITE, ONNX = str(MODELS / "digits_cnn.tflite"), str(MODELS / "digits_cnn.onnx")
@@ -27,6 +28,10 @@ def bench(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 def test_the_command_knows_every_engine() -> None:
     assert ENGINES == tuple(PEERS)
+
+
+def test_the_command_knows_every_backend() -> None:
+    assert (BACKENDS, ROUNDINGS) == (backends.BACKENDS, backends.ROUNDINGS)
 
 
 @pytest.mark.parametrize(("file", "backends"), [(TFLITE, ()), (ONNX, ("native", "numpy"))])
