@@ -16,8 +16,8 @@ from .elements import Part, by_rows, chainable, chained, matched, start, tensors
 from .folds import exponentials, floats
 from .ir import SHARED, Function, Module
 from .machine import Machine
-from .panels import ITEM, operand, pack_all
-from .places import Place
+from .panels import operand, pack_all
+from .places import ITEM, Place
 from .tasks import SCRATCH, Group, Task, Workshop, kind, slots_of
 from .tiles import FIT, Tile, cut
 from .turns import pieces

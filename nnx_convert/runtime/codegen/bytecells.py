@@ -20,12 +20,12 @@ from .grids import EVEN, INFO, Gridded
 from .hybrid import BLOCK, Hybrid, blocks
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
-from .places import Place, dense_strides
+from .places import ITEM, Place, dense_strides
 from .tasks import SCRATCH, Family, Group, Phases, Workshop, native
 from .tiles import best
 from .wholes import Walk, item, of_bytes, packed, pitch, steps
 
-ITEM, GATES = 4, 4
+GATES = 4
 #: ONNX's order of the gates is i o f c.
 INPUT, OUTPUT, FORGET, CELL = range(GATES)
 

@@ -9,11 +9,10 @@ from . import mathematics
 from .folds import floats, fold_row
 from .ir import SHARED, Function, Module, Operand, number, vector
 from .machine import Machine
-from .places import Place
+from .places import ITEM, Place
 from .tasks import Family, Group, Task, Workshop, native
 from .turns import pieces
 
-ITEM = 4
 
 
 @dataclass(frozen=True)

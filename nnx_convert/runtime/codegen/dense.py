@@ -18,11 +18,10 @@ from ..bind import Bound
 from .elements import BOUNDS, Part, chained, follows, matched
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
-from .places import Border, Place
+from .places import ITEM, Border, Place
 from .tasks import Family, Group, Task, Workshop, native
 from .tiles import Spot, Tile, best, cost, pixels_first, unrolled
 
-ITEM = 4
 #: Bytes that a cache keeps together.
 LINE = 64
 #: Bytes of a panel from which the next one is fetched while it is read.

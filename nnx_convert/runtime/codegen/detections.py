@@ -18,11 +18,11 @@ from .folds import across
 from .ir import SHARED, Function, Module, mask, number, vector
 from .machine import Machine
 from .mathematics import flags, select
-from .places import Place
+from .places import ITEM, Place
 from .tasks import SCRATCH, Family, Group, Task, Workshop, native
 from .turns import across_rows, pieces
 
-ITEM, LEAST = 4, -math.inf
+LEAST = -math.inf
 #: Planes: the score of each box, its first corner, its second one, its area.
 SCORE, TOP, LEFT, LOW, RIGHT, AREA = range(6)
 PLANES = 6

@@ -13,11 +13,10 @@ from . import mathematics
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .mathematics import flags, select
-from .places import Border, Place
+from .places import ITEM, Border, Place
 from .repeats import joined_rows
 from .tasks import Family, Group, Task, Workshop, kind, native, slots_of
 
-ITEM = 4
 #: What a fused activation keeps.
 BOUNDS: tuple[tuple[float | None, float | None], ...] = ((None, None), (0.0, None), (-1.0, 1.0), (0.0, 6.0))
 #: Operations that follow one at most.

@@ -9,12 +9,12 @@ from ...ops import image, norm, reduce as r
 from ...types import F32, Tensor
 from ..bind import Bound
 from . import mathematics
-from .dense import ITEM, pads
+from .dense import pads
 from .elements import BOUNDS, CODE
 from .ir import SHARED, Function, Module, Operand, mask, number, parts, vector
 from .machine import Machine
 from .mathematics import select
-from .places import Place, dense_strides
+from .places import ITEM, Place, dense_strides
 from .tasks import SCRATCH, Family, Group, Phases, Task, Workshop, kind, native
 from .turns import pieces
 

@@ -15,10 +15,9 @@ from .integers import SIGN, bounded
 from .ir import SHARED, Function, Module, number, vector
 from .mathematics import select
 from .nearest import nearest
-from .places import Place
+from .places import ITEM, Place
 from .requantise import rounded_away
 
-ITEM = 4
 #: A grid as others read it: its scale in FLOAT32, and what the byte of 0 is, as an integer of 32 bits.
 INFO = 8
 #: What an element of a size is in code, and how an integer becomes one.

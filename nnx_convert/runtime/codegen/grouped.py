@@ -8,11 +8,11 @@ import numpy as np
 from ...ops import conv
 from ...types import Array
 from ..bind import Bound
-from .dense import ITEM, Dense, border_of, made, packed, padded, pads, taken
+from .dense import Dense, border_of, made, packed, padded, pads, taken
 from .elements import chained, follows, matched
 from .ir import ALONE, SHARED, Function, Module
 from .machine import Machine
-from .places import Border, Place
+from .places import ITEM, Border, Place
 from .tasks import Family, Group, Task, Workshop, native
 from .tiles import best
 

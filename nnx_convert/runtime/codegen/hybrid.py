@@ -16,14 +16,14 @@ from ..bind import Bound
 from ..fixedpoint import grid
 from ..hybrid import EXACT_F32, SPAN, of_channels
 from .cells import activated
-from .dense import ITEM, as_row, rows_of
+from .dense import as_row, rows_of
 from .depthwise import Depthwise, patch_of
 from .depthwise import packed as by_channels
 from .elements import Part
 from .grids import INFO, SYMMETRIC, WIDE, Gridded
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
-from .places import Border, Place, room
+from .places import ITEM, Border, Place, room
 from .tasks import SCRATCH, Family, Group, Phases, Workshop, native
 from .tiles import Spot, Tile, best
 from .wholes import Walk, item, of_bytes, packed, steps

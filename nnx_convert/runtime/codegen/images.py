@@ -13,11 +13,11 @@ from ..resize import between, nearest_rows
 from .folds import floats
 from .ir import SHARED, Function, Module, Operand, vector
 from .machine import Machine
-from .places import Place
+from .places import ITEM, Place
 from .tasks import Family, Group, Task, Workshop, native
 from .turns import pieces
 
-ITEM, OFFSET = 4, 8
+OFFSET = 8
 
 
 def _entry(f: Function, table: int, at: Operand, kind: str = "i64", size: int = OFFSET) -> str:

@@ -21,14 +21,13 @@ from .cells import woven
 from .integers import bounded, flipped
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
-from .places import Place
+from .places import ITEM, Place
 from .recurrent import fitting, in_time, row_of
 from .requantise import by_shifts
 from .tasks import SCRATCH, Family, Group, Task, Workshop, native
 from .tiles import FIT, cut
 from .wholes import Walk, each, item, kept, packed, pitch as pitch_of, read, steps as steps_of
 
-ITEM = 4
 #: A multiplier and a shift, as `fixedpoint.multiplier` gives them.
 Pair = tuple[int, int]
 

@@ -10,13 +10,13 @@ from ...ops import conv, host
 from ...types import F32
 from ..bind import Bound
 from . import attention
-from .dense import ITEM, Micro
+from .dense import Micro
 from .elements import Part, chained, matched, start
 from .folds import floats
 from .ir import SHARED, Function, Module
 from .machine import Machine
 from .panels import operand, pack
-from .places import Place
+from .places import ITEM, Place
 from .tasks import FAMILIES, SCRATCH, Family, Group, Task, Workshop, either, native
 from .tiles import Tile, best
 from .turns import turned

@@ -23,10 +23,9 @@ from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .mathematics import select
 from .nearest import nearest
-from .places import Place
+from .places import ITEM, Place
 from .tasks import FAMILIES, SCRATCH, Family, Group, Task, Workshop, either, native
 
-ITEM = 4
 #: Sizes of blocks that are looked for; sums over one fit into integers of 32 bits.
 SIZES = (128, 64, 32)
 #: The largest activation of a block as an integer, whose digits are signed bytes: each of DIGIT bits but the first.

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from ...types import Shape
 from .ir import Function, vector
-from .places import Border, Place
+from .places import ITEM, Border, Place
 from .turns import pieces, turned
 
-ITEM = 4
 
 
 def operand(p: Place, lead: Shape, turn: bool = False) -> Place:

@@ -11,6 +11,8 @@ from ...types import Array, Shape
 
 #: Bytes behind the arena's and the weights' last array that vectors may read (and never write).
 SLACK = 128
+#: Bytes of a number of 32 bits.
+ITEM = 4
 
 
 @dataclass(frozen=True)

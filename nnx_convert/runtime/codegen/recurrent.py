@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ...types import Shape
-from .dense import ITEM, Micro
+from .dense import Micro
 from .ir import SHARED, Function, Module, number, vector
-from .places import Place
+from .places import ITEM, Place
 from .tiles import FIT, cut
 
 

@@ -17,13 +17,12 @@ from .ir import SHARED, Function, Module, mask, number, vector
 from .machine import Machine
 from .mathematics import select
 from .moves import address
-from .places import Place
+from .places import ITEM, Place
 from .scalars import SCALARS, Scalar
 from .strides import ordered
 from .tasks import Family, Group, Task, Workshop, native
 from .turns import pieces
 
-ITEM = 4
 #: A fold's operation of two integers; and those that give one of what they fold.
 WHOLE = {"SUM": "ADD", "PROD": "MUL", "MAX": "MAXIMUM", "MIN": "MINIMUM"}
 EXTREMES = ("MAX", "MIN")

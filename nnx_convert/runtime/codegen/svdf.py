@@ -16,13 +16,12 @@ from ..quantcells import HIGH16, LOW16
 from .integers import bounded
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
-from .places import Place
+from .places import ITEM, Place
 from .recurrent import fitting
 from .requantise import by_shifts
 from .tasks import SCRATCH, Family, Group, Task, Workshop, native
 from .wholes import Walk, each, kept, packed, pitch, read, steps
 
-ITEM = 4
 #: The bytes of a memory's number.
 WORD = 2
 #: A multiplier and a shift, as `fixedpoint.multiplier` gives them.

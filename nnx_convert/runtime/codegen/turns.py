@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .ir import Function, Module, vector
+from .places import ITEM
 
-ITEM = 4
 #: Neighbours of each row that are turned together: as many as a part of a register that shuffles do not leave has.
 QUAD = 4
 #: For each lane of a part, where it comes from: a lane of the first vector's part, or of the second's, 4 further.

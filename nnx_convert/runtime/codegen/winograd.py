@@ -15,11 +15,11 @@ from ...ops import conv
 from ...types import F32, Shape
 from ..bind import Bound, Slot
 from .cooktoom import Form, entering, form, leaving
-from .dense import ITEM, Micro, by_vectors, continued, fetching, packed, padded, pads, revisited, taken
+from .dense import Micro, by_vectors, continued, fetching, packed, padded, pads, revisited, taken
 from .elements import BOUNDS, Part, chained, follows, matched
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
-from .places import Border, Place
+from .places import ITEM, Border, Place
 from .tasks import FAMILIES, SCRATCH, Family, Group, Task, Workshop, either, native
 from .tiles import Tile, best, cost
 
