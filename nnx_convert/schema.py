@@ -131,6 +131,14 @@ class OpDef:
         return self.code in EX_CODES
 
     @property
+    def versions(self) -> Iterator[OpDef]:
+        """Itself, then what it is a twin of, and so on."""
+        op: OpDef | None = self
+        while op is not None:
+            yield op
+            op = op.twin_of
+
+    @property
     def plain(self) -> OpDef:
         """NNAPI's own operation where it is the host's twin of one, else itself."""
         return self.twin_of if self.host and self.twin_of else self

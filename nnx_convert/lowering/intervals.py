@@ -47,9 +47,8 @@ def within(inner: Interval, outer: Interval) -> bool:
 
 def original(op: OpDef) -> OpDef:
     """The operation that a twin is another version of."""
-    while op.twin_of is not None:
-        op = op.twin_of
-    return op
+    *_, found = op.versions
+    return found
 
 
 def intervals(graph: Graph, given: Mapping[Value, Interval]) -> dict[Value, Interval]:

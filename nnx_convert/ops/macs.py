@@ -94,9 +94,7 @@ COUNTS: dict[str, Count] = {op.name: count for ops, count in (
 
 def counter(op: OpDef) -> Count | None:
     """The count of an operation: its own, or that of the one it is a twin of; None where it multiplies no matrices."""
-    while op.name not in COUNTS and op.twin_of is not None:
-        op = op.twin_of
-    return COUNTS.get(op.name)
+    return next((COUNTS[o.name] for o in op.versions if o.name in COUNTS), None)
 
 
 def multiplied(op: OpDef, args: Args, outs: Sequence[Tensor]) -> int:

@@ -158,8 +158,4 @@ def kernel_of(op: OpDef) -> Kernel | None:
     Kernels stand in the module named like the op's, which is imported when one of its kernels is asked for.
     """
     import_module(f".kernels.{op.family}", __package__)
-    while True:
-        found = KERNELS.get(op.name)
-        if found is not None or op.twin_of is None:
-            return found
-        op = op.twin_of
+    return next((KERNELS[o.name] for o in op.versions if o.name in KERNELS), None)

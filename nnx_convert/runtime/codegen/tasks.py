@@ -233,9 +233,8 @@ def _register() -> None:
 
 def kind(op: OpDef) -> str:
     """The name under which an operation has a family: its own, or that of what it is a twin of."""
-    while op.name not in FAMILIES and op.twin_of is not None:
-        op = op.twin_of
-    return op.name
+    names = [o.name for o in op.versions]
+    return next((name for name in names if name in FAMILIES), names[-1])
 
 
 def taken(b: Bound, machine: Machine) -> bool:
