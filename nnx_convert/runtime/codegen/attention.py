@@ -85,7 +85,7 @@ class Attention:
         f.finish()
 
     def _rooms(self, lanes: int) -> Rooms:
-        return rooms(self.tile.sizes[0][0], self.x.shape[-1], self.y.shape[-1], self.v.shape[-1], lanes)
+        return rooms(self.tile.most, self.x.shape[-1], self.y.shape[-1], self.v.shape[-1], lanes)
 
     def _matrix(self, f: Function, p: Place, batch: str) -> str:
         """Where a matrix of a number begins."""
@@ -202,7 +202,7 @@ def room_of(group: Group, machine: Machine) -> int:
     """The bytes of a thread."""
     rows, keys = group.head.outs[0].shape[-2:]
     depth, columns = group.head.args["x"].shape[-1], group.outs[0].shape[-1]
-    return rooms(_tile(rows, machine).sizes[0][0], depth, keys, columns, machine.lanes).size
+    return rooms(_tile(rows, machine).most, depth, keys, columns, machine.lanes).size
 
 
 def made(w: Workshop, group: Group) -> Task:

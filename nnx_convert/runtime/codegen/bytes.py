@@ -183,7 +183,7 @@ class Bytes:
 
     def _build(self, m: Module, name: str) -> None:
         f, lanes = Function(m, name, SHARED), m.machine.lanes
-        sums = self.tile.sizes[0][0] * self.tile.vectors
+        sums = self.tile.most * self.tile.vectors
         room = f.let(f"alloca [{sums} x {vector(lanes, 'i32')}], align {4 * lanes}")
         self.tile.walk(f, self.out.shape, lambda spot: self._tile(f, spot, room))
         f.finish()
@@ -352,7 +352,7 @@ def _vectors(w: Workshop, layer: Layer) -> Bytes:
     n, rows, width, _ = out.shape
     tile = best(channels, -(-deep // together), taps, n * rows, width, lanes, machine.registers)
     fit = fitting(machine, together, bool(shift))[tile.vectors]
-    tile = tile if tile.sizes[0][0] <= fit else cut(width, fit, tile.vectors)
+    tile = tile if tile.most <= fit else cut(width, fit, tile.vectors)
     where = order_of(channels, tile.vectors, lanes, machine.x86)
     weights = packed(dealt(layer.centred - shift, where), layer.runs, together, tile.vectors, lanes)
     return Bytes(x, out, taps, layer.runs, layer.row, layer.strides, w.pack(weights),

@@ -4,15 +4,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...ops import norm
-from ..bind import Bound
 from . import mathematics
-from .folds import floats, fold_row
+from .folds import by_rows, fold_row
 from .ir import SHARED, Function, Module, Operand, number, vector
-from .machine import Machine
 from .places import ITEM, Place
 from .tasks import Family, Group, Task, Workshop, native
 from .turns import pieces
-
 
 
 @dataclass(frozen=True)
@@ -54,13 +51,9 @@ class LogSoftmax:
         f.finish()
 
 
-def _takes_softmax(b: Bound, _: Machine) -> bool:
-    return floats(b) and b.args["axis"] % len(b.args["x"].shape) == len(b.args["x"].shape) - 1
-
-
 def _make_softmax(w: Workshop, group: Group) -> Task:
     b = group.head
     return LogSoftmax(w.place(b.slots["x"]), w.place(b.outputs[0]), b.args["x"].shape[-1], float(b.args["beta"]))
 
 
-native(Family(_takes_softmax, _make_softmax), norm.LOG_SOFTMAX)
+native(Family(by_rows, _make_softmax), norm.LOG_SOFTMAX)

@@ -405,7 +405,8 @@ def as_row(p: Place) -> Place:
 
 
 # Convolutions.
-def _takes(b: Bound, machine: Machine) -> bool:
+def with_weights(b: Bound, machine: Machine) -> bool:
+    """Whether it is of floats, by constant weights and a constant bias."""
     return taken(b, machine, "w", "b")
 
 
@@ -443,5 +444,5 @@ def _make_product(w: Workshop, group: Group) -> Task:
     return made(w, group, x, out, (1, 1), (1, 1), np.asarray(matrix).reshape(units, 1, 1, depth))
 
 
-native(Family(_takes, _make, border_of, strided=True, fuses=follows), conv.CONV_2D)
-native(Family(_takes, _make_product, fuses=follows), conv.FULLY_CONNECTED)
+native(Family(with_weights, _make, border_of, strided=True, fuses=follows), conv.CONV_2D)
+native(Family(with_weights, _make_product, fuses=follows), conv.FULLY_CONNECTED)

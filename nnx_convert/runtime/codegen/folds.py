@@ -327,7 +327,8 @@ def exponentials(f: Function, x: str, out: str, size: int, beta: float) -> str:
     return f.let(f"fdiv float {number('float', 1)}, {fold_row(f, 'SUM', x, size, power)}")
 
 
-def _takes_softmax(b: Bound, _: Machine) -> bool:
+def by_rows(b: Bound, _: Machine) -> bool:
+    """Whether rows of floats are folded along their last axis."""
     return floats(b) and b.args["axis"] % len(b.args["x"].shape) == len(b.args["x"].shape) - 1
 
 
@@ -338,4 +339,4 @@ def _make_softmax(w: Workshop, group: Group) -> Task:
 
 native(Family(_takes_pool, _make_pool, scratch=_between, strided=True), image.AVERAGE_POOL_2D, image.MAX_POOL_2D)
 native(Family(_takes_reduce, _make_reduce), r.MEAN, r.REDUCE_SUM)
-native(Family(_takes_softmax, _make_softmax), norm.SOFTMAX)
+native(Family(by_rows, _make_softmax), norm.SOFTMAX)

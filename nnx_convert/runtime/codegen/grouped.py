@@ -8,7 +8,7 @@ import numpy as np
 from ...ops import conv
 from ...types import Array
 from ..bind import Bound
-from .dense import Dense, border_of, made, packed, padded, pads, taken
+from .dense import Dense, border_of, made, packed, padded, pads, taken, with_weights
 from .elements import chained, follows, matched
 from .ir import ALONE, SHARED, Function, Module
 from .machine import Machine
@@ -62,8 +62,7 @@ class Grouped:
             inner = f.add(f.mul(image, p.strides[0]), f.add(f.mul(y, p.strides[1] * step[0]),
                                                             f.mul(x, p.strides[2] * step[1])))
             return f.at(p.base, f.add(f.add(inner, f.mul(group, cells * p.strides[3])), p.offset + more * p.strides[3]))
-        depth = sum(length for _, length in one.runs) * one.taps
-        weights = f.at("%weights", f.add(f.mul(group, self.weights), one.weights + panel * wide * ITEM * depth))
+        weights = f.at("%weights", f.add(f.mul(group, self.weights), one.weights + panel * wide * ITEM * one.depth))
         bias = f.at("%weights", f.add(f.mul(group, self.bias), one.bias + panel * wide * ITEM))
         extras = (at(e, (1, 1), channels, panel * wide) for e in one.extras)
         pointers = (at(one.x, one.strides, one.runs[0][1], 0), weights,
@@ -96,10 +95,6 @@ def in_groups(w: Workshop, group: Group, filters: Array, groups: int, dilations:
     one = Dense(x, out, kh, runs, dilations[0] * x.strides[1], (b.args["sh"], b.args["sw"]), w.pack(np.stack(parts)),
                 w.pack(np.stack(biases)), tile, b.args["act"], chain, extras)
     return Grouped(one, groups, parts[0].nbytes, biases[0].nbytes)
-
-
-def _takes(b: Bound, machine: Machine) -> bool:
-    return taken(b, machine, "w", "b")
 
 
 def _make(w: Workshop, group: Group) -> Task:
@@ -184,5 +179,5 @@ def _make_transposed(w: Workshop, group: Group) -> Task:
     return Several(tuple(tasks))
 
 
-native(Family(_takes, _make, border_of, strided=True, fuses=follows), conv.GROUPED_CONV_2D)
+native(Family(with_weights, _make, border_of, strided=True, fuses=follows), conv.GROUPED_CONV_2D)
 native(Family(_takes_transposed, _make_transposed, _border, strided=True), conv.TRANSPOSE_CONV_2D)

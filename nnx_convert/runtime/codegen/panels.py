@@ -10,7 +10,6 @@ from .places import ITEM, Border, Place
 from .turns import pieces, turned
 
 
-
 def operand(p: Place, lead: Shape, turn: bool = False) -> Place:
     """Matrices with the leading axes of a result, their last two axes in the order in which they count.
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from ...types import Shape
 from .ir import Function
 from .machine import Machine
-from .places import Place
+from .places import ITEM, Place
 
 #: Pixels that fit beside so many vectors of channels, where there are 32 registers, and where there are 16.
 FIT = {32: {1: 24, 2: 14, 3: 9, 4: 6}, 16: {1: 10, 2: 6, 3: 3}}
@@ -52,6 +52,11 @@ class Tile:
     vectors: int
     parts: int
     longer: int
+
+    @property
+    def most(self) -> int:
+        """The pixels of the longest part."""
+        return self.sizes[0][0]
 
     @property
     def sizes(self) -> tuple[tuple[int, int], ...]:
@@ -150,7 +155,7 @@ def cost(t: Tile, channels: int, depth: int, taps: int, rows: int, width: int, l
     for vectors, panels in ((t.vectors, full), (rest, 1)):
         if not vectors or not panels:
             continue
-        size = whole * vectors * lanes * 4
+        size = whole * vectors * lanes * ITEM
         tiles = 0
         for pixels, count in t.sizes:
             step = max(pixels * vectors / 2, (pixels + vectors) / 2 * 1.03, 4.0)

@@ -183,7 +183,7 @@ class Winograd:
         f = Function(m, name, SHARED)
         ins, outs = sizes(self.x.shape[3], self.out.shape[3], self.outputs, m.machine.lanes)
         room = f.at(self.room.base, f.add(self.room.offset, f.mul("%thread", self.room.strides[0])))
-        most = self.band * (self.tile.pixels + (self.tile.longer > 0))
+        most = self.band * self.tile.most
         to = f.at(room, most * ins * self.how.size ** 2)
         first, last = f.share(self.tile.parts)
 
@@ -337,7 +337,7 @@ def band_of(tile: Tile, depth: int, channels: int, outputs: int, machine: Machin
     points = form(outputs).size ** 2
     each = sum(sizes(depth, channels, outputs, machine.lanes)) * points
     most = BAND if points * depth * channels * ITEM <= KEPT else LONG_BAND
-    return max(1, min(tile.parts, most // (each * tile.sizes[0][0])))
+    return max(1, min(tile.parts, most // (each * tile.most)))
 
 
 def _takes(b: Bound, machine: Machine) -> bool:
@@ -361,7 +361,7 @@ def _room(group: Group, machine: Machine) -> int:
     outputs, shape, depth = outputs_of(b), b.outs[0].shape, b.args["x"].shape[3]
     tile = tile_of(shape, depth, outputs, machine)
     each = sum(sizes(depth, shape[3], outputs, machine.lanes)) * form(outputs).size ** 2
-    return band_of(tile, depth, shape[3], outputs, machine) * tile.sizes[0][0] * each
+    return band_of(tile, depth, shape[3], outputs, machine) * tile.most * each
 
 
 def _make(w: Workshop, group: Group) -> Task:
