@@ -26,8 +26,9 @@ from .tiles import Spot, Tile, best, cost, pixels_first, unrolled
 LINE = 64
 #: Bytes of a panel from which the next one is fetched while it is read.
 FETCHED = 16_384
-#: Parts of an image up to which each may have a micro-kernel of its own, and what their cost may be of the others'.
-FOLDS, WORTH = 6, 0.98
+#: Parts of an image up to which each may have a micro-kernel of its own, by registers, as tiles are smaller where there
+#: are few; and what their cost may be of the others'.
+FOLDS, WORTH = {32: 6, 16: 10}, 0.98
 
 
 @dataclass(frozen=True)
@@ -383,7 +384,7 @@ def tile_of(shape: Shape, depth: int, taps: int, machine: Machine) -> tuple[Tile
     lanes, registers = machine.lanes, machine.registers
     found = best(channels, depth, taps, n * rows, width, lanes, registers)
     folded = best(channels, depth, taps, n, rows * width, lanes, registers)
-    if rows == 1 or taps == 1 or folded.parts > FOLDS:
+    if rows == 1 or taps == 1 or folded.parts > FOLDS[registers]:
         return found, False
     costs = (cost(t, channels, depth, taps, *of, lanes) for t, of in ((found, (n * rows, width)),
                                                                       (folded, (n, rows * width))))
