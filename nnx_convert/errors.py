@@ -1,11 +1,15 @@
 """What a user can cause: every fault has a stable id, a place, the rule broken and the exit code it ends with."""
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from copy import copy
 from enum import IntEnum
 from typing import Self
 
 from .codes import ResultCode
+
+#: Names beyond these are counted, not told.
+SHOWN = 12
 
 
 class ExitCode(IntEnum):
@@ -27,6 +31,22 @@ class ExitCode(IntEnum):
                 ExitCode.UNREADABLE: "the file is missing, broken, or holds what has no counterpart",
                 ExitCode.UNSUPPORTED: "under --strict, the target does not take an operation",
                 ExitCode.FAILED: "the run failed, or its inputs do not fit; also a fault of the program itself"}[self]
+
+
+def near(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """A hint at those of the known names that one may have meant; `otherwise` where none is like it."""
+    from difflib import get_close_matches
+    by_case = {k.lower(): k for k in known}
+    wanted = name.lower()
+    found = [k for k in by_case if len(wanted) > 2 and (wanted in k or len(k) > 2 and k in wanted)]
+    found = found or get_close_matches(wanted, by_case, 5, 0.6)
+    return f"did you mean {', '.join(by_case[k] for k in found[:5])}?" if found else otherwise
+
+
+def among(lost: str, known: Collection[str], noun: str) -> str:
+    """A hint where there is nothing of a name: what it may have meant, and what there is, the first few of many."""
+    shown = ", ".join(list(known)[:SHOWN]) + (f" and {len(known) - SHOWN} more" if len(known) > SHOWN else "")
+    return f"{near(lost, known)} the {noun} are {shown or 'none'}".strip()
 
 
 class Notice(UserWarning):

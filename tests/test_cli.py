@@ -20,7 +20,7 @@ from sample_models import SAMPLES
 from shared import SHARED
 
 from nnx_convert import load
-from nnx_convert.cli import commands
+from nnx_convert.cli import entry
 from nnx_convert.emit.facts import Facts
 from nnx_convert.errors import ExitCode
 
@@ -243,7 +243,7 @@ def test_a_cut_file_is_one_line_and_code_3(path: str, tmp_path: Path, capsys: py
     data, cut = Path(path).read_bytes(), tmp_path / "cut.tflite"
     for end in range(0, len(data), len(data) // 60):
         cut.write_bytes(data[:end])
-        assert commands.ended([str(cut), "-o", str(tmp_path / "o.nnx")]) == ExitCode.UNREADABLE
+        assert entry.ended([str(cut), "-o", str(tmp_path / "o.nnx")]) == ExitCode.UNREADABLE
         assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "o.nnx").exists()
 
@@ -254,7 +254,7 @@ BAD_CASES = sorted(SHARED / "cases" / c["file"] for c in json.loads((SHARED / "c
 
 @pytest.mark.parametrize("path", BAD_CASES, ids=lambda p: p.stem)
 def test_a_case_that_is_an_error_is_one(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = commands.ended(["run", str(path), "--random", "1"])
+    code = entry.ended(["run", str(path), "--random", "1"])
     said = capsys.readouterr()
     assert code in (ExitCode.UNREADABLE, ExitCode.FAILED)
     assert said.err.count("\n") == 1
@@ -329,7 +329,7 @@ def test_a_reader_that_has_gone_is_no_fault(here: Path) -> None:
 
 
 @pytest.mark.parametrize(("raised", "code", "said"), [
-    (KeyboardInterrupt(), commands.INTERRUPTED, "interrupted\n"),
+    (KeyboardInterrupt(), entry.INTERRUPTED, "interrupted\n"),
     (MemoryError(), ExitCode.FAILED, "NNX402 out of memory\n"),
     (ZeroDivisionError("a\nb\x1b[2J"), ExitCode.FAILED,
      "internal error, please report it: ZeroDivisionError: a b\\x1b[2J (NNX_DEBUG=1 shows where)\n")])
@@ -337,15 +337,15 @@ def test_what_nobody_expects_is_one_line(raised: BaseException, code: int, said:
                                          capsys: pytest.CaptureFixture[str]) -> None:
     def fails(*args: Any, **named: Any) -> None:
         raise raised
-    monkeypatch.setattr(commands.commands, "main", fails)
-    assert commands.ended([]) == code
+    monkeypatch.setattr(entry.commands, "main", fails)
+    assert entry.ended([]) == code
     assert capsys.readouterr().err == said
 
 
 def test_debugging_shows_the_traceback(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*args: Any, **named: Any) -> None:
         raise ZeroDivisionError
-    monkeypatch.setattr(commands.commands, "main", fails)
+    monkeypatch.setattr(entry.commands, "main", fails)
     monkeypatch.setenv("NNX_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
-        commands.ended([])
+        entry.ended([])

@@ -1,4 +1,4 @@
-"""The command `nnx-convert`: options in `commands`, the work of each in `converting` and `running`."""
+"""The command `nnx-convert`: `entry` begins and ends it, `commands` has the options, each command's work a module."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,6 +8,6 @@ __all__ = ["main"]
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command and end the process: see `commands.main`."""
-    from .commands import main as run
+    """Run the command and end the process: see `entry.main`."""
+    from .entry import main as run
     run(args)

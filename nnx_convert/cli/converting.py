@@ -18,7 +18,7 @@ from ..model import Model
 from ..runtime.compiled import CompiledModel
 from ..target import Target
 from ..types import Shape
-from .screen import Progress, show, show_json
+from .screen import Progress, Volume, show, show_json, volume
 
 FORMATS = {"tflite": "TFLite", "onnx": "ONNX", "nnx": "NNX"}
 #: The options of a target's fields that are not called as these.
@@ -95,7 +95,9 @@ def arena_bytes(model: Model) -> int | None:
 
 
 def say(found: Facts, report: str) -> None:
-    """The report on stdout."""
+    """The report on stdout; with --quiet the file that was written is all there is to say."""
+    if volume.get() is Volume.QUIET and report == "text" and found.output:
+        return
     if report == "json":
         show_json(found.json())
     else:

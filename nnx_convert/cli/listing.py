@@ -1,25 +1,28 @@
 """`nnx-convert ops [NAME]`: rows of the op table as a screen, said by the functions that write docs/ops.md."""
 from __future__ import annotations
 
-from collections.abc import Iterator
-from difflib import get_close_matches
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ..emit import ops_page
 from ..emit.report import Line, wrapped
-from ..errors import UsageError
+from ..errors import UsageError, near
 from ..ops.host import host_twin
 from ..schema import OPS, OpDef
-from ..signature import Form
+from ..signature import Form, Param
 from ..target import level_name
-from ..types import TENSORS
-from .screen import show
+from ..types import TENSORS, Type
+from .screen import show, show_json
 
 #: The one operation of NNAPI-EX whose twin has another name.
 RENAMED = {"TRANSPOSE_CONV_EX": "TRANSPOSE_CONV_2D"}
 
 
-def show_ops(name: str | None) -> None:
+def show_ops(name: str | None, report: str) -> None:
     """Print the row of an operation, or a line for each; raises `UsageError` on a name that the table does not have."""
+    if report == "json":
+        show_json({"operations": [as_json(o) for o in (OPS.values() if name is None else [found(name)])]})
+        return
     lines = list(listed() if name is None else row(found(name)))
     show(lines, 2 + max(len(label) for label, body in lines if body))
 
@@ -29,9 +32,26 @@ def found(name: str) -> OpDef:
     wanted = name.upper()
     if wanted in OPS:
         return OPS[wanted]
-    near = [n for n in OPS if wanted and (wanted in n or n in wanted)] or get_close_matches(wanted, OPS, 5, 0.5)
-    hint = f"did you mean {', '.join(near[:5])}?" if near else "`nnx-convert ops` lists them"
-    raise UsageError(f"there is no operation {name!r}", hint=hint)
+    raise UsageError(f"there is no operation {name!r}", hint=near(name, OPS, "`nnx-convert ops` lists them"))
+
+
+def as_json(o: OpDef) -> dict[str, Any]:
+    """The same as what `json.dumps` takes: operands by their order, types with the level each is taken from."""
+    return {"name": o.name, "code": o.code, "from": home(o), "doc": o.doc, "types": typed(o.types),
+            "forms": [{"since": f.since, "operands": [operand(p, o) for p in f.inputs]} for f in o.forms],
+            "outputs": plain(ops_page.outputs(o)), "rules": [plain(r) for r in ops_page.rules(o)],
+            "twin": None if (other := twin(o)) is None else other.name}
+
+
+def typed(types: Mapping[Type, int]) -> dict[str, int]:
+    """Types and the level that each is taken from."""
+    return {t.name: int(level) for t, level in types.items()}
+
+
+def operand(p: Param, o: OpDef) -> dict[str, Any]:
+    """One operand of an order."""
+    return {"name": p.name, "types": "T" if p.kind.is_key else typed(p.kind.levels), "since": p.since,
+            "said": plain(ops_page.operand(p, min(o.types.values())))}
 
 
 def listed() -> Iterator[Line]:

@@ -8,13 +8,39 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from contextvars import ContextVar
+from enum import Enum
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ExitCode, NnxError
 
+if TYPE_CHECKING:
+    from rich.status import Status
+    from rich.text import Text
+
+#: What the command is called.
+COMMAND = "nnx-convert"
 #: Work that takes longer than this many seconds says what it does.
 PATIENCE = 1.0
+
+
+class Volume(Enum):
+    """How much is said."""
+
+    QUIET = "faults and results"
+    NORMAL = "a screen"
+    VERBOSE = "all there is"
+
+
+#: What --quiet and --verbose set for the command that runs.
+volume: ContextVar[Volume] = ContextVar("volume", default=Volume.NORMAL)
+
+
+def notice(text: str) -> None:
+    """Say in one line on stderr what a user should know, unless they asked for quiet."""
+    if volume.get() is not Volume.QUIET:
+        complain(text)
 
 
 def complain(error: NnxError | str) -> int:
@@ -61,28 +87,53 @@ def show_json(value: Any) -> None:
 
 
 class Progress:
-    """Says on stderr, where that is a terminal, what takes longer than a second; a context manager."""
+    """Says on stderr what takes longer than a second, where that is a terminal; a context manager.
+
+    With --verbose each stage is a line, with the seconds it took, on whatever stderr is; with --quiet nothing is said.
+    """
 
     def __init__(self) -> None:
-        self._begun, self._stage, self._lock = time.perf_counter(), "", threading.Lock()
-        self._timer = threading.Timer(PATIENCE, self._say)
+        self._begun = self._stage_begun = time.perf_counter()
+        self._stage, self._lock = "", threading.Lock()
+        self._status: Status | None = None
+        self._lively = sys.stderr.isatty() and volume.get() is Volume.NORMAL
+        self._timer = threading.Timer(PATIENCE, self._show)
         self._timer.daemon = True
 
     def __enter__(self) -> Callable[[str], None]:
-        if sys.stderr.isatty():
+        if self._lively:
             self._timer.start()
         return self._next
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         self._timer.cancel()
+        with self._lock:
+            self._lively = False
+            if self._status is not None:
+                self._status.stop()
+        self._ended_stage()
 
     def _next(self, stage: str) -> None:
+        self._ended_stage()
         with self._lock:
-            self._stage = stage
-        if sys.stderr.isatty() and time.perf_counter() - self._begun > PATIENCE:
-            self._say()
+            self._stage, self._stage_begun = stage, time.perf_counter()
+            if self._status is not None:
+                self._status.update(self._text())
 
-    def _say(self) -> None:
+    def _ended_stage(self) -> None:
+        if self._stage and volume.get() is Volume.VERBOSE:
+            complain(f"{self._stage}: {time.perf_counter() - self._stage_begun:.2f} s")
+
+    def _text(self) -> Text:
+        from rich.text import Text
+        return Text(f"{printable(self._stage)} ...")
+
+    def _show(self) -> None:
+        """A second has gone: from now on the stage is shown, until all is done."""
+        from rich.console import Console
+        from rich.status import Status
         with self._lock, suppress(OSError, ValueError):
-            print(f"{self._stage} ...", file=sys.stderr, flush=True)
+            if self._lively:
+                self._status = Status(self._text(), console=Console(stderr=True))
+                self._status.start()

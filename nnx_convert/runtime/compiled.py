@@ -9,7 +9,7 @@ import numpy as np
 
 from ..codes import dtype_of
 from ..contents import Contents, contents
-from ..errors import InputError, UsageError
+from ..errors import InputError, UsageError, among
 from ..model import Model
 from ..types import Array, ChannelQuant, Entry, Port, Quant, Shape
 from . import rim, states
@@ -131,7 +131,7 @@ class CompiledModel:
             source = self._rim.source
             elsewhere = source is not None and name in source.signatures
             hint = f"convert the file with signature={name!r}" if elsewhere else \
-                f"it has {', '.join(self.signatures) or 'none'}"
+                among(name, self.signatures, "signatures")
             raise UsageError(f"the model has no signature {name!r}", hint=hint)
         return self.signatures[name]
 
@@ -143,7 +143,7 @@ class CompiledModel:
         named = inputs if isinstance(inputs, Mapping) else dict(zip(own, inputs, strict=True))
         if extra := [n for n in named if n not in own]:
             raise InputError(f"signature {entry.name!r} has no input {', '.join(map(repr, extra))}",
-                             hint=f"the inputs are {', '.join(own)}")
+                             hint=among(extra[0], own, "inputs"))
         found = self._named(self._run(rim.by_position(self._rim.inputs, {own[n]: v for n, v in named.items()})))
         outputs = {n: found[port] for n, port in entry.outputs}
         return outputs if isinstance(inputs, Mapping) else list(outputs.values())

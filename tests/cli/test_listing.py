@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from nnx_convert.cli import commands
+from nnx_convert.cli import main
 from nnx_convert.cli.listing import found, listed, row, twin
 from nnx_convert.emit import ops_page
 from nnx_convert.errors import ExitCode, UsageError
@@ -78,7 +78,7 @@ def test_names_in_any_case() -> None:
     (["ops", "nope"], ExitCode.USAGE, ""), (["ops", "ADD", "SUB"], ExitCode.USAGE, "")])
 def test_the_command(args: list[str], code: ExitCode, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        commands.main(args)
+        main(args)
     assert end.value.code == code
     out, err = capsys.readouterr()
     assert words in out and (bool(err) == (code is not ExitCode.GOOD))

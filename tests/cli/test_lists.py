@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from nnx_convert.cli.arrays import taken_apart
-from nnx_convert.cli.commands import ended
+from nnx_convert.cli.entry import ended
 from nnx_convert.errors import ExitCode
 
 node, F = helper.make_node, np.float32

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from nnx_convert.cli.commands import ended
+from nnx_convert.cli.entry import ended
 from nnx_convert.errors import ExitCode
 
 DIGITS = Path(__file__).resolve().parent.parent.parent / "models" / "digits_cnn.onnx"

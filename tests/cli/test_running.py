@@ -11,7 +11,7 @@ import pytest
 from sample_files import two_entries
 
 from nnx_convert import convert
-from nnx_convert.cli.commands import ended
+from nnx_convert.cli.entry import ended
 from nnx_convert.errors import ExitCode
 
 X = np.array([[1, 2], [3, 4]], np.float32)

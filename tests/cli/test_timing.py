@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from nnx_convert.cli import peers, timing
-from nnx_convert.cli.commands import BACKENDS, ENGINES, ROUNDINGS, ended
+from nnx_convert.cli.entry import ended
+from nnx_convert.cli.options import BACKENDS, ENGINES, ROUNDINGS
 from nnx_convert.cli.peers import PEERS, Peer
 from nnx_convert.cli.timing import Timed, compared, joined
 from nnx_convert.errors import ExitCode

@@ -14,7 +14,7 @@ from tflite_writer import TFLiteWriter
 
 import nnx_convert
 from nnx_convert import CompiledModel, InputError, RunError, Unsupported, UsageError
-from nnx_convert.cli.commands import ended
+from nnx_convert.cli.entry import ended
 from nnx_convert.errors import ExitCode
 
 Array = np.ndarray[Any, Any]
@@ -184,7 +184,7 @@ def test_a_signature_names_inputs_and_outputs() -> None:
 
 
 @pytest.mark.parametrize(("given", "signature", "error", "says"), [
-    ({"amount": ONE}, "sub", UsageError, "no signature 'sub' .it has add"),
+    ({"amount": ONE}, "sub", UsageError, "no signature 'sub' .the signatures are add"),
     ({"x": ONE}, "add", InputError, "'add' has no input 'x' .the inputs are amount"),
     ({}, "add", InputError, "missing"),
     ([ONE, ONE], "add", InputError, "takes 1 inputs, not 2")])

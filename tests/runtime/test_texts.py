@@ -12,7 +12,7 @@ from tflite_writer import TFLiteWriter
 
 import nnx_convert
 from nnx_convert.artifact import from_bytes, to_bytes
-from nnx_convert.cli.commands import ended
+from nnx_convert.cli.entry import ended
 from nnx_convert.errors import ArtifactError, ExitCode, FormatError, InputError, Unsupported
 from nnx_convert.frontends.tflite.importer import load
 from nnx_convert.types import packed_strings, strings

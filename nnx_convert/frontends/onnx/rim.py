@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...errors import FormatError, UsageError
+from ...errors import FormatError, UsageError, among
 from ...graph import Value
 from ...schema import describe
 from ...symbols import name_of, resolve, symbol
@@ -49,7 +49,7 @@ def named_sizes(model: Model, shapes: Mapping[str, Shape]) -> dict[str, int]:
     """
     said, inputs = dict[str, set[int]](), {p.name: p for p in inputs_of(model.graph)}
     if lost := [name for name in shapes if name not in inputs]:
-        raise UsageError(f"there is no input {lost[0]!r}", hint=f"the inputs are {', '.join(inputs)}")
+        raise UsageError(f"there is no input {lost[0]!r}", hint=among(lost[0], inputs, "inputs"))
     for name, shape in shapes.items():
         for size, n in zip(declared(inputs[name])[1] or (), shape, strict=False):
             if label := name_of(size):

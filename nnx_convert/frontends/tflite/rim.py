@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from ...errors import FormatError, UsageError
+from ...errors import FormatError, UsageError, among
 from ...graph import Graph, Node, Value
 from ...ops.convert import CAST
 from ...types import I32, I64, Entry, Port, Rim, Shape, Source, Tensor, known
@@ -99,7 +99,7 @@ def wanted(record: records.Subgraph, shapes: Mapping[str, Sequence[int]]) -> Map
     inputs = {s.name: s for s in map(record.tensor, record.inputs)}
     for name, shape in shapes.items():
         if name not in inputs:
-            raise UsageError(f"there is no input {name!r}", hint=f"the inputs are {', '.join(inputs)}")
+            raise UsageError(f"there is no input {name!r}", hint=among(name, inputs, "inputs"))
         if len(shape) != len(inputs[name].shape):
             raise UsageError(f"input {name!r} has {len(inputs[name].shape)} dimensions, not {len(shape)}: "
                              f"{list(inputs[name].signature or inputs[name].shape)}")

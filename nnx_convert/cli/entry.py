@@ -1,0 +1,72 @@
+"""How the command begins and how it ends: a fault is one line on stderr and an exit code of `ExitCode`."""
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from ..errors import ExitCode, NnxError, Notice, RunError, UsageError
+from . import screen
+from .commands import commands
+from .options import Work
+from .screen import complain, quiet_stdout
+
+#: What a shell calls the end by Ctrl-C.
+INTERRUPTED = 130
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run the command and end the process."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    if not os.environ.get("NNX_DEBUG"):
+        import warnings
+        warnings.simplefilter("ignore")            # what NumPy warns of is in the numbers; stderr is for faults
+        warnings.simplefilter("always", Notice)
+        warnings.showwarning = lambda message, *_, **__: screen.notice(str(message))
+    if args is None:                               # this process ends here: before cycles add up,
+        gc.disable()
+    code = ended(None if args is None else list(args))
+    if args is None:                               # and without one more search for them
+        gc.freeze()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        quiet_stdout()
+    sys.exit(code)
+
+
+def ended(args: list[str] | None) -> int:
+    """Run the command; the exit code."""
+    token = screen.volume.set(screen.Volume.NORMAL)
+    try:
+        found: Work | int | None = commands.main(args, prog_name=screen.COMMAND, standalone_mode=False)
+        return int((found() if callable(found) else found) or ExitCode.GOOD)
+    except BrokenPipeError:
+        quiet_stdout()                             # who reads has seen enough
+        return ExitCode.GOOD
+    except (KeyboardInterrupt, click.Abort):
+        complain("interrupted")
+        return INTERRUPTED
+    except Exception as error:
+        return failed(error)
+    finally:
+        screen.volume.reset(token)
+
+
+def failed(error: Exception) -> int:
+    """Say what went wrong; the exit code."""
+    if isinstance(error, NnxError):
+        return complain(error)
+    if isinstance(error, click.ClickException):
+        return complain(UsageError(error.format_message(), hint=f"see {screen.COMMAND} --help"))
+    if isinstance(error, MemoryError):
+        return complain(RunError("out of memory"))
+    if os.environ.get("NNX_DEBUG"):
+        raise error
+    return complain(f"internal error, please report it: {type(error).__name__}: {error} (NNX_DEBUG=1 shows where)")

@@ -1,0 +1,134 @@
+"""The options that commands share, and how their texts become values."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from ..errors import ExitCode
+from . import screen
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+#: What a command comes to: it is done outside of click, which has ends of its own for some faults.
+Work = Callable[[], ExitCode | None]
+LEVELS = ("27", "28", "29", "30", "31", "fl6", "fl7", "fl8")
+#: What a model can be run by beside this package.
+ENGINES = ("litert", "onnxruntime", "openvino")
+#: Those of `runtime.backends`, which would have NumPy loaded before there is anything to compute.
+BACKENDS, ROUNDINGS = ("auto", "numpy", "native"), ("reference", "fast")
+#: What a file of a model is called: a shell completes the paths of such.
+MODEL = click.Path()
+
+
+def named_sizes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """NAME=1,224,224,3, repeated, as sizes by name."""
+    found = {}
+    for value in values:
+        name, _, sizes = value.rpartition("=")
+        parts = sizes.split(",") if sizes else []
+        if not name or not all(p.isdecimal() and len(p) < 10 for p in parts):
+            raise click.BadParameter(f"{value!r} is not NAME=1,224,224,3", ctx, param)
+        found[name] = tuple(map(int, parts))
+    return found
+
+
+def named_files(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    """NAME=x.npy, repeated, as paths by name."""
+    found = {}
+    for value in values:
+        name, _, path = value.rpartition("=")
+        if not name or not path:
+            raise click.BadParameter(f"{value!r} is not NAME=x.npy", ctx, param)
+        found[name] = path
+    return found
+
+
+def engines(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """litert,onnxruntime as names, each once."""
+    names = tuple(dict.fromkeys(filter(None, (value or "").split(","))))
+    if unknown := [n for n in names if n not in ENGINES]:
+        raise click.BadParameter(f"there is no engine {', '.join(unknown)}: {', '.join(ENGINES)}", ctx, param)
+    return names
+
+
+def volume(ctx: click.Context, param: click.Parameter, given: bool) -> None:
+    """How much the command says, from --quiet or --verbose."""
+    if given:
+        screen.volume.set(screen.Volume.QUIET if param.name == "quiet" else screen.Volume.VERBOSE)
+
+
+def reported(command: Function) -> Function:
+    """The options of what is said, and how: every command has them."""
+    for option in (
+            click.option("--verbose", is_flag=True, expose_value=False, callback=volume,
+                         help="Say all there is, and on stderr what is done and how long it takes."),
+            click.option("--quiet", is_flag=True, expose_value=False, callback=volume,
+                         help="Say faults and results only: no progress, no notices."),
+            click.option("--json", "report", flag_value="json", default="text",
+                         help="Print one JSON object on stdout and nothing else (docs/report.md).")):
+        command = option(command)
+    return command
+
+
+def reports(command: Function) -> Function:
+    """The same, with the older spelling of --json beside it."""
+    option = click.option("--report", "report", type=click.Choice(("text", "json")), default="text",
+                          help="What stdout gets: a screen, or what --json prints.")
+    return option(reported(command))
+
+
+def shaped(command: Function) -> Function:
+    """The sizes of inputs that a file leaves open."""
+    option = click.option("--shape", "shapes", multiple=True, callback=named_sizes, metavar="NAME=1,224,224,3",
+                          help="Sizes of an input that the file leaves open; repeatable.")
+    return option(command)
+
+
+def rounded(command: Function) -> Function:
+    """The rounding, of the commands that run a model."""
+    option = click.option(
+        "--rounding", type=click.Choice(ROUNDINGS), default="reference", show_default=True,
+        help="How native code rounds products of 8-bit numbers: as operations are defined, or as XNNPACK does.")
+    return option(command)
+
+
+def threaded(text: str) -> Callable[[Function], Function]:
+    """The threads of a run."""
+    return click.option("--threads", type=click.IntRange(1), metavar="N", help=text)
+
+
+def targeted(command: Function) -> Function:
+    """What the device is, and how a model is lowered for it."""
+    for option in reversed((
+            click.option("--target", type=click.Choice(LEVELS), default="30", show_default=True,
+                         help="The NNAPI feature level of the device."),
+            click.option("--no-ex", is_flag=True, help="The device has no NNAPI-EX operations."),
+            click.option("--no-experimental", is_flag=True, help="The device has no DENSIFY."),
+            click.option("--sparse", type=click.Choice(("keep", "fold")), default="keep", show_default=True,
+                         help="Sparse weights: kept compressed where the device has DENSIFY, or made dense."),
+            click.option("--hybrid", type=click.Choice(("exact", "float")), default="exact", show_default=True,
+                         help="Float activations beside int8 weights: exactly as in TFLite, on the host, or the "
+                              "device's float operations on dequantised weights. --strict takes the latter."),
+            click.option("--int64", type=click.Choice(("exact", "narrow")), default="exact", show_default=True,
+                         help="64-bit integers: in 32 bits where that is proven to be the same and on the host "
+                              "elsewhere, or in 32 bits wherever the device has an operation. --strict takes the "
+                              "latter."),
+            click.option("--qdq", type=click.Choice(("codes", "floats")), default="codes", show_default=True,
+                         help="What ONNX dequantises, computes and quantises: one operation on codes, rounded as "
+                              "NNAPI does, or floats between codes, rounded as ONNX says."))):
+        command = option(command)
+    return command
+
+
+def entered(command: Function) -> Function:
+    """The entry point of a source file."""
+    option = click.option("--signature", metavar="NAME",
+                          help="The entry point, where it is not the main one.")
+    return option(command)
+
+
+def examples(*lines: str) -> str:
+    """What `--help` ends with: commands as they may be given, and the exit codes."""
+    exits = "\n".join(f"  {int(c)}  {c.meaning}" for c in ExitCode)
+    return "\b\nExamples:\n" + "\n".join(f"  nnx-convert {line}" for line in lines) + "\n\n\b\nExit codes:\n" + exits

@@ -1,0 +1,89 @@
+"""What all commands have: help with examples, --json, --quiet and --verbose, completion, hints at what was meant."""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from nnx_convert.cli.commands import commands
+from nnx_convert.cli.completing import VARIABLE
+from nnx_convert.cli.entry import ended
+from nnx_convert.errors import ExitCode
+
+MODEL = str(Path(__file__).parents[2] / "models" / "digits_cnn.tflite")
+
+
+@pytest.mark.parametrize("name", commands.commands)
+def test_help_has_an_example_and_the_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended([name, "--help"]) == ExitCode.GOOD
+    text = capsys.readouterr().out
+    assert f"  nnx-convert {name}" in text or name == "convert" and "  nnx-convert model.tflite" in text
+    assert all(code.meaning in " ".join(text.split()) for code in ExitCode) or name == "completion"
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(["--help"]) == ExitCode.GOOD
+    text = capsys.readouterr().out
+    assert all(f"\n  {name}" in text for name in commands.commands)
+
+
+@pytest.mark.parametrize("name", [n for n in commands.commands if n != "completion"])
+def test_every_command_takes_the_options_of_what_is_said(name: str) -> None:
+    options = {o for p in commands.commands[name].params if isinstance(p, click.Option) for o in p.opts}
+    assert options >= {"--json", "--quiet", "--verbose"}
+
+
+@pytest.mark.parametrize("args", [
+    ["{model}", "-o", "{to}/m.nnx"], ["run", "{model}", "--random", "1"], ["ops", "CONV_2D"], ["ops"],
+    ["bench", "{model}", "--backend", "numpy", "--runs", "1"]], ids=" ".join)
+def test_json_is_one_object_and_nothing_else(args: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+                                             ) -> None:
+    assert ended([a.format(model=MODEL, to=tmp_path) for a in args] + ["--json"]) == ExitCode.GOOD
+    assert isinstance(json.loads(capsys.readouterr().out), dict)
+
+
+@pytest.mark.parametrize(("args", "hint"), [
+    (["chek", "model.tflite"], None), (["rnu", "model.tflite"], None), (["benc"], "did you mean bench?"),
+    (["run", MODEL, "--randm", "1"], "--random"), ([MODEL, "--tagret", "29"], "--target"),
+    (["ops", "CONV2"], "did you mean CONV_2D"), ([MODEL, "--shape", "imge=1,8,8,1"], "did you mean image?")])
+def test_what_was_meant(args: list[str], hint: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(args) != ExitCode.GOOD
+    out, err = capsys.readouterr()
+    assert not out and err.count("\n") == 1 and (hint is None or hint in err)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_is_told_how_to_complete(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(["completion", shell]) == ExitCode.GOOD
+    assert VARIABLE in capsys.readouterr().out
+
+
+def test_a_shell_that_is_not_known(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    assert ended(["completion"]) == ExitCode.USAGE
+    assert "tcsh" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "offered"), [
+    ("nnx-convert be", "bench"), ("nnx-convert --tar", "--target"), ("nnx-convert m.tflite --target f", "fl6"),
+    ("nnx-convert bench --per", "--per-op"), ("nnx-convert ru", "run")])
+def test_completion(words: str, offered: str) -> None:
+    """What bash is answered by the entry point, asked as click's lines for it do."""
+    asked = os.environ | {VARIABLE: "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    program = "import sys; sys.argv[0] = 'nnx-convert'; from nnx_convert.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], env=asked, capture_output=True, text=True, check=False)
+    assert offered in [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+
+def test_verbose_says_the_stages_and_quiet_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    to = ["-o", str(tmp_path / "m.nnx")]
+    assert ended([MODEL, *to, "--verbose"]) == ExitCode.GOOD
+    assert "lowering: " in capsys.readouterr().err
+    assert ended([MODEL, *to, "--quiet"]) == ExitCode.GOOD
+    assert capsys.readouterr() == ("", "")
