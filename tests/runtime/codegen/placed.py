@@ -171,7 +171,7 @@ class Placed:
 
 def wrong(got: Sequence[Array], want: Sequence[Array]) -> str:
     """What is wrong with outputs, in a few words; nothing where they are right: integers equal, floats near."""
-    for n, (g, w) in enumerate(zip(got, want, strict=True)):
+    for n, (g, w) in enumerate(zip(map(parts, got), map(parts, want), strict=True)):
         if g.dtype != w.dtype or g.shape != w.shape:
             return f"output {n} is {g.dtype}{list(g.shape)}"
         same = g == w
@@ -186,3 +186,8 @@ def wrong(got: Sequence[Array], want: Sequence[Array]) -> str:
         if not found <= NEAR * largest:
             return f"output {n} is {found / largest if largest else found:.3g} off"
     return ""
+
+
+def parts(x: Array) -> Array:
+    """Complex numbers as their real and imaginary parts; others as they are."""
+    return x.view(np.finfo(x.dtype).dtype) if x.dtype.kind == "c" else x

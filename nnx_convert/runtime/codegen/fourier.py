@@ -1,0 +1,466 @@
+"""Fourier transforms of rows of real numbers: in floats, and in the integers of `kissfft`, bit for bit.
+
+A row of an even length is taken for half as many complex numbers; what their transform is of is told apart last. A
+stage makes of p transforms of m numbers each one of p * m. Between stages number k of transform t lies at k * g + t,
+g being how many there are, so that a stage writes neighbours and the last one leaves all in order; it reads neighbours,
+too, but for the last stages, whose few transforms are told apart by a shuffle.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...ops import custom_signal as s, host
+from ...types import F32, I16, I32, Array, Q16S
+from ..bind import Bound
+from ..kissfft import Transform
+from .ir import SHARED, Function, Module, Operand, number, vector
+from .machine import Machine
+from .places import ITEM, Place
+from .tasks import SCRATCH, Family, Group, Task, Workshop, native
+
+#: Real and imaginary parts.
+Pair = tuple[str, str]
+#: The primes that floats' lengths may be products of; and the numbers that a shuffle takes from at most.
+PRIMES, MOST = (2, 3, 5, 7), 4
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The arithmetic of one transform: `bits` is 0 of floats, else how wide integers are stored.
+
+    Integers of 16 bits are computed in 32, those of 32 in 64; sums are brought back to their width as in `kissfft`.
+    """
+
+    bits: int
+
+    @property
+    def stored(self) -> str:
+        """The type of a number of a row."""
+        return f"i{self.bits}" if self.bits else "float"
+
+    @property
+    def code(self) -> str:
+        """The type in which is computed."""
+        return f"i{2 * self.bits}" if self.bits else "float"
+
+    @property
+    def item(self) -> int:
+        """Bytes of a number of a row."""
+        return self.bits // 8 or ITEM
+
+    @property
+    def wide(self) -> int:
+        """Bytes of a number in which is computed."""
+        return self.bits // 4 or ITEM
+
+    def widened(self, f: Function, lanes: int, x: str) -> str:
+        """Stored numbers as those in which is computed."""
+        return f.let(f"sext {vector(lanes, self.stored)} {x} to {vector(lanes, self.code)}") if self.bits else x
+
+    def narrowed(self, f: Function, lanes: int, x: str) -> str:
+        """Numbers as they are stored."""
+        return f.let(f"trunc {vector(lanes, self.code)} {x} to {vector(lanes, self.stored)}") if self.bits else x
+
+    def wrap(self, f: Function, t: str, x: str) -> str:
+        """What storing leaves of a sum."""
+        if not self.bits:
+            return x
+        return f.let(f"ashr {t} {f.let(f'shl {t} {x}, {number(t, self.bits)}')}, {number(t, self.bits)}")
+
+    def round(self, f: Function, t: str, x: str) -> str:
+        """A product as a number again."""
+        if not self.bits:
+            return x
+        more = f.let(f"add {t} {x}, {number(t, 1 << self.bits - 2)}")
+        return self.wrap(f, t, f.let(f"ashr {t} {more}, {number(t, self.bits - 1)}"))
+
+    def over(self, f: Function, t: str, x: str, by: int) -> str:
+        """x / by; floats are divided last."""
+        if not self.bits:
+            return x
+        share = ((1 << self.bits - 1) - 1) // by
+        return self.round(f, t, f.let(f"mul {t} {x}, {number(t, share)}"))
+
+    def half(self, f: Function, t: str, x: str) -> str:
+        """Half of a sum."""
+        return f.let(f"ashr {t} {x}, {number(t, 1)}" if self.bits else f"fmul {t} {x}, {number(t, 0.5)}")
+
+    def add(self, f: Function, t: str, a: str, b: str) -> str:
+        """The sum, as wide as it gets."""
+        return f.let(f"{'add' if self.bits else 'fadd'} {t} {a}, {b}")
+
+    def sub(self, f: Function, t: str, a: str, b: str) -> str:
+        """The difference, as wide as it gets."""
+        return f.let(f"{'sub' if self.bits else 'fsub'} {t} {a}, {b}")
+
+    def plus(self, f: Function, t: str, a: Pair, b: Pair) -> Pair:
+        """The sum of complex numbers."""
+        return self.wrap(f, t, self.add(f, t, a[0], b[0])), self.wrap(f, t, self.add(f, t, a[1], b[1]))
+
+    def minus(self, f: Function, t: str, a: Pair, b: Pair) -> Pair:
+        """The difference of complex numbers."""
+        return self.wrap(f, t, self.sub(f, t, a[0], b[0])), self.wrap(f, t, self.sub(f, t, a[1], b[1]))
+
+    def times(self, f: Function, t: str, a: Pair, b: Pair) -> Pair:
+        """The product of complex numbers."""
+        word = "mul" if self.bits else "fmul"
+        crossed, other = f.let(f"{word} {t} {a[1]}, {b[1]}"), f.let(f"{word} {t} {a[1]}, {b[0]}")
+        if not self.bits:
+            return f.fma(t, a[0], b[0], f.let(f"fneg {t} {crossed}")), f.fma(t, a[0], b[1], other)
+        return (self.round(f, t, self.sub(f, t, f.let(f"mul {t} {a[0]}, {b[0]}"), crossed)),
+                self.round(f, t, self.add(f, t, f.let(f"mul {t} {a[0]}, {b[1]}"), other)))
+
+    def joined(self, f: Function, t: str, x: Sequence[Pair]) -> list[Pair]:
+        """The transform of p numbers."""
+        if len(x) == 2:
+            return [self.plus(f, t, *x), self.minus(f, t, *x)]
+        if len(x) == 4:
+            up, down = self.plus(f, t, x[0], x[2]), self.minus(f, t, x[0], x[2])
+            both, apart = self.plus(f, t, x[1], x[3]), self.minus(f, t, x[1], x[3])
+            left, right = self.add(f, t, down[0], apart[1]), self.sub(f, t, down[0], apart[1])
+            below, above = self.sub(f, t, down[1], apart[0]), self.add(f, t, down[1], apart[0])
+            return [self.plus(f, t, up, both), (self.wrap(f, t, left), self.wrap(f, t, below)),
+                    self.minus(f, t, up, both), (self.wrap(f, t, right), self.wrap(f, t, above))]
+        return _odd(f, t, x)
+
+
+def _odd(f: Function, t: str, x: Sequence[Pair]) -> list[Pair]:
+    """The transform of an odd count of floats, by sums and differences of what lies opposite."""
+    p = len(x)
+    found: list[Pair] = [x[0]] * p
+    for j in range(p):
+        sums, turns = list(x[0]), list[str]()
+        for q in range(1, p // 2 + 1):
+            for part in range(2):
+                both = f.let(f"fadd {t} {x[q][part]}, {x[p - q][part]}")
+                sums[part] = f.fma(t, both, number(t, np.cos(2 * np.pi * q * j / p)), sums[part])
+        for part in range(2 if j else 0):        # of the imaginary part for the real one, and the other way round
+            turn = number(t, 0)
+            for q in range(1, p // 2 + 1):
+                apart = f.let(f"fsub {t} {x[q][1 - part]}, {x[p - q][1 - part]}")
+                turn = f.fma(t, apart, number(t, np.sin(2 * np.pi * q * j / p) * (-1 if part else 1)), turn)
+            turns.append(turn)
+        found[j] = (f.let(f"fadd {t} {sums[0]}, {turns[0]}"), f.let(f"fadd {t} {sums[1]}, {turns[1]}")) if turns else (
+            sums[0], sums[1])
+    return found
+
+
+@dataclass(frozen=True)
+class Stage:
+    """p transforms of m numbers become one, `groups` times; `table` is where its turns are among the weights.
+
+    `shuffled`: what is read for neighbours is no neighbours; there are turns for each of these then, else one for each
+    k, and none at all where they are one.
+    """
+
+    p: int
+    m: int
+    groups: int
+    shuffled: bool
+    table: int | None
+
+
+@dataclass(frozen=True)
+class RealFourier:
+    """Rows of x, cut or with zeros behind them, as rows of the pairs of their transform."""
+
+    x: Place
+    out: Place
+    scratch: Place
+    step: int                                    # bytes from row to row of x
+    rows: int
+    length: int
+    numbers: Numbers
+    stages: tuple[Stage, ...]
+    halves: int
+
+    @property
+    def size(self) -> int:
+        """How many complex numbers are transformed."""
+        return self.length // 2 if self.length % 2 == 0 else self.length
+
+    def lanes(self, machine: Machine) -> int:
+        """How many numbers a vector has."""
+        return machine.bits // 8 // self.numbers.wide
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("fourier", self), lambda name: self._build(m, name))
+
+    def _build(self, m: Module, name: str) -> None:
+        f = Function(m, name, SHARED)
+        first, last = f.share(self.rows)
+        base = f.at("%arena", f.add(f.mul("%thread", self.scratch.strides[0]), self.scratch.offset))
+        size = self.size * self.numbers.wide
+        here, there = ((f.at(base, at), f.at(base, at + size)) for at in (0, 2 * size))
+
+        def row(i: str, _: list[str]) -> None:
+            now, then = here, there
+            self._read(f, f.at(self.x.base, f.add(self.x.offset, f.mul(i, self.step))), now)
+            for stage in self.stages:
+                self._stage(f, stage, now, then)
+                now, then = then, now
+            bytes_ = (self.length // 2 + 1) * 2 * self.numbers.item
+            self._write(f, now, f.at(self.out.base, f.add(self.out.offset, f.mul(i, bytes_))))
+        f.loop(first, last, 1, [], row)
+        f.finish()
+
+    # What is read and written.
+    def _read(self, f: Function, x: str, to: Pair) -> None:
+        """A row as complex numbers."""
+        n, lanes = self.numbers, self.lanes(f.machine)
+        given = min(self.x.shape[-1], self.length)
+        pairs, even = given // 2, self.length % 2 == 0
+        count = pairs if even else given
+
+        def piece(i: str, lanes: int) -> None:
+            parts = f.at(x, f.mul(i, (2 if even else 1) * n.item))
+            read = self._apart(f, lanes, parts) if even else (self._load(f, lanes, parts),)
+            for value, at in zip(read, to, strict=False):
+                f.store(vector(lanes, n.code), n.widened(f, lanes, value), at, f.mul(i, n.wide), n.wide)
+        _pieces(f, count, lanes, piece)
+        if even and given % 2:
+            value = n.widened(f, 1, self._load(f, 1, f.at(x, 2 * pairs * n.item)))
+            f.store(n.code, value, to[0], pairs * n.wide, n.wide)
+        filled = (-(-given // 2), pairs) if even else (given, 0)
+        for at, first in zip(to, filled, strict=True):
+            if first < self.size:
+                f.fill(f.at(at, first * n.wide), 0, (self.size - first) * n.wide)
+
+    def _load(self, f: Function, lanes: int, at: str) -> str:
+        return f.load(vector(lanes, self.numbers.stored), at, 0, self.numbers.item)
+
+    def _apart(self, f: Function, lanes: int, at: str) -> tuple[str, ...]:
+        """Every other number, and those between."""
+        n = self.numbers
+        if lanes == 1:
+            return tuple(f.load(n.stored, at, part * n.item, n.item) for part in range(2))
+        both, kind = self._load(f, 2 * lanes, at), vector(2 * lanes, n.stored)
+        return tuple(f.let(f"shufflevector {kind} {both}, {kind} poison, {_order(range(part, 2 * lanes, 2))}")
+                     for part in range(2))
+
+    def _write(self, f: Function, z: Pair, out: str) -> None:
+        """The transform of the row from that of its halves."""
+        if self.length % 2:
+            _pieces(f, self.length // 2 + 1, self.lanes(f.machine), lambda i, lanes: self._put(
+                f, lanes, self._pair(f, lanes, z, i), out, i))
+            return
+        n, t, size = self.numbers, self.numbers.code, self.size
+        first = [n.over(f, t, v, 2) for v in self._pair(f, 1, z, 0)]
+        zero = number(t, 0)
+        self._put(f, 1, (n.wrap(f, t, n.add(f, t, *first)), zero), out, 0)
+        self._put(f, 1, (n.wrap(f, t, n.sub(f, t, *first)), zero), out, size)
+        _pieces(f, size // 2, self.lanes(f.machine), lambda i, lanes: self._told_apart(f, lanes, z, out, f.add(i, 1)))
+
+    def _told_apart(self, f: Function, lanes: int, z: Pair, out: str, k: str) -> None:
+        """Numbers from k on, and those as far from the end."""
+        n, t = self.numbers, vector(lanes, self.numbers.code)
+        opposite = f.let(f"sub i64 {self.size - lanes + 1}, {k}")
+        near = self._pair(f, lanes, z, k)
+        far = [_reversed(f, lanes, n.code, v) for v in self._pair(f, lanes, z, opposite)]
+        less = n.wrap(f, t, n.sub(f, t, number(t, 0), far[1]))
+        a = n.over(f, t, near[0], 2), n.over(f, t, near[1], 2)
+        b = n.over(f, t, far[0], 2), n.over(f, t, less, 2)
+        turns = f.at("%weights", f.add(self.halves, f.mul(f.add(k, -1), n.wide)))
+        turn = [f.load(t, turns, part * (self.size // 2) * n.wide, n.wide) for part in range(2)]
+        even, odd = n.plus(f, t, a, b), n.times(f, t, n.minus(f, t, a, b), (turn[0], turn[1]))
+        self._put(f, lanes, (n.half(f, t, n.add(f, t, even[0], odd[0])),
+                             n.half(f, t, n.add(f, t, even[1], odd[1]))), out, k)
+        back = n.half(f, t, n.sub(f, t, even[0], odd[0])), n.half(f, t, n.sub(f, t, odd[1], even[1]))
+        turned = [_reversed(f, lanes, n.code, v) for v in back]
+        self._put(f, lanes, (turned[0], turned[1]), out, opposite)
+
+    def _pair(self, f: Function, lanes: int, z: Pair, at: Operand) -> Pair:
+        kind, offset = vector(lanes, self.numbers.code), f.mul(at, self.numbers.wide)
+        return f.load(kind, z[0], offset, self.numbers.wide), f.load(kind, z[1], offset, self.numbers.wide)
+
+    def _put(self, f: Function, lanes: int, value: Pair, out: str, at: Operand) -> None:
+        """Complex numbers as pairs."""
+        n = self.numbers
+        re, im = (n.narrowed(f, lanes, v) for v in value)
+        kind, to = vector(lanes, n.stored), f.at(out, f.mul(at, 2 * n.item))
+        if lanes == 1:
+            f.store(kind, re, to, 0, n.item)
+            f.store(kind, im, to, n.item, n.item)
+            return
+        order = _order([i // 2 + i % 2 * lanes for i in range(2 * lanes)])
+        both = f.let(f"shufflevector {kind} {re}, {kind} {im}, {order}")
+        f.store(vector(2 * lanes, n.stored), both, to, 0, n.item)
+
+    # Stages.
+    def _stage(self, f: Function, stage: Stage, x: Pair, out: Pair) -> None:
+        lanes, g, table = self.lanes(f.machine), stage.groups, ""
+        if stage.table is not None:
+            table = f.at("%weights", stage.table)
+        if stage.shuffled:
+            f.loop(0, stage.m * g, lanes, [], lambda i, _: self._shuffled(f, stage, x, out, table, i))
+            return
+
+        def number_of(k: str, _: list[str]) -> None:
+            n = self.numbers
+            turns = [f.load(n.code, f.at(table, f.mul(k, 2 * (stage.p - 1) * n.wide)), i * n.wide, n.wide)
+                     for i in range(2 * (stage.p - 1))] if table else []
+
+            def piece(t: str, lanes: int) -> None:
+                kind, start = vector(lanes, n.code), f.add(f.mul(k, stage.p * g), t)
+                read = [self._pair(f, lanes, x, f.add(start, q * g)) for q in range(stage.p)]
+                spread = [f.splat(kind, v) for v in turns]
+                self._joined(f, kind, stage, read, list(zip(spread[::2], spread[1::2], strict=True)), out,
+                             f.add(f.mul(k, g), t))
+            _pieces(f, g, lanes, piece)
+        f.loop(0, stage.m, 1, [], number_of)
+
+    def _shuffled(self, f: Function, stage: Stage, x: Pair, out: Pair, table: str, i: str) -> None:
+        """A vector of neighbours, which are read from as many vectors as are joined."""
+        n, lanes, p, g = self.numbers, self.lanes(f.machine), stage.p, stage.groups
+        kind = vector(lanes, n.code)
+        parts: list[list[str]] = []
+        for at in x:
+            block = [f.load(kind, at, f.add(f.mul(i, p * n.wide), v * lanes * n.wide), n.wide) for v in range(p)]
+            parts.append([_picked(f, lanes, n.code, block, [e // g * p * g + q * g + e % g for e in range(lanes)])
+                          for q in range(p)])
+        turns = [f.load(kind, table, f.add(f.mul(i, n.wide), part * stage.m * g * n.wide), n.wide)
+                 for part in range(2 * (p - 1))] if table else []
+        self._joined(f, kind, stage, list(zip(*parts, strict=True)), list(zip(turns[::2], turns[1::2], strict=True)),
+                     out, i)
+
+    def _joined(self, f: Function, kind: str, stage: Stage, read: Sequence[Pair], turns: Sequence[Pair], out: Pair,
+                i: str) -> None:
+        """Numbers turned, transformed, and written, those of each result m * g further."""
+        n = self.numbers
+        less = [(n.over(f, kind, a, stage.p), n.over(f, kind, b, stage.p)) for a, b in read]
+        turned = [less[0], *(n.times(f, kind, a, b) for a, b in zip(less[1:], turns, strict=True))] if turns else less
+        for j, value in enumerate(n.joined(f, kind, turned)):
+            for part, at in zip(value, out, strict=True):
+                f.store(kind, part, at, f.mul(f.add(i, j * stage.m * stage.groups), n.wide), n.wide)
+
+
+def _pieces(f: Function, count: int, lanes: int, body: Callable[[str, int], None]) -> None:
+    """`body(first, lanes)` for vectors, and one by one for what is left."""
+    whole = count - count % lanes
+    if whole:
+        f.loop(0, whole, lanes, [], lambda i, _: body(i, lanes))
+    if whole < count:
+        f.loop(whole, count, 1, [], lambda i, _: body(i, 1))
+
+
+def _order(picks: Sequence[int]) -> str:
+    return f"<{len(picks)} x i32> <{', '.join(f'i32 {i}' for i in picks)}>"
+
+
+def _reversed(f: Function, lanes: int, code: str, x: str) -> str:
+    if lanes == 1:
+        return x
+    kind = vector(lanes, code)
+    return f.let(f"shufflevector {kind} {x}, {kind} poison, {_order(range(lanes)[::-1])}")
+
+
+def _picked(f: Function, lanes: int, code: str, values: Sequence[str], picks: Sequence[int]) -> str:
+    """A vector of elements of two to four vectors seen as one after the other."""
+    kind, wide = vector(lanes, code), vector(2 * lanes, code)
+    if len(values) == 2:
+        return f.let(f"shufflevector {kind} {values[0]}, {kind} {values[1]}, {_order(picks)}")
+    given = [*values, *["poison"] * (MOST - len(values))]
+    low, high = (f.let(f"shufflevector {kind} {a}, {kind} {b}, {_order(range(2 * lanes))}")
+                 for a, b in (given[:2], given[2:]))
+    return f.let(f"shufflevector {wide} {low}, {wide} {high}, {_order(picks)}")
+
+
+# Which transforms, and their tables.
+@dataclass(frozen=True)
+class Plan:
+    """The stages and the tables of transforms of a length."""
+
+    length: int
+    numbers: Numbers
+
+    @cached_property
+    def size(self) -> int:
+        """How many complex numbers are transformed."""
+        return self.length if self.length % 2 else self.length // 2
+
+    @cached_property
+    def radices(self) -> tuple[int, ...] | None:
+        """In the order of stages, the odd ones first; integers': one two first, then fours. None: a prime is large."""
+        found, rest = list[int](), self.size
+        for p in PRIMES[1:]:
+            while rest % p == 0:
+                found.append(p)
+                rest //= p
+        twos = rest.bit_length() - 1
+        if rest != 1 << twos:
+            return None
+        return (*found, *(2,) * (twos % 2), *(4,) * (twos // 2))
+
+    @cached_property
+    def turns(self) -> tuple[Array, Array]:
+        """exp(-2 pi i k / n), n being the size."""
+        if self.numbers.bits:
+            return Transform(self.length, self.numbers.bits).twiddles
+        angles = -2 * np.pi * np.arange(self.size) / self.size
+        return np.cos(angles), np.sin(angles)
+
+    @cached_property
+    def halves(self) -> Array:
+        """What joins the two halves of an even length: real parts, then imaginary ones."""
+        if self.numbers.bits:
+            return self._array(np.stack(Transform(self.length, self.numbers.bits).halves))
+        angles = -np.pi * (np.arange(1, self.size // 2 + 1) / self.size + 0.5)
+        return self._array(np.stack([np.cos(angles), np.sin(angles)]))
+
+    def _array(self, values: Array) -> Array:
+        return values.astype({"float": np.float32, "i32": np.int32, "i64": np.int64}[self.numbers.code])
+
+    def stages(self, w: Workshop, lanes: int) -> tuple[Stage, ...]:
+        """Them, their tables among the weights."""
+        found, m = list[Stage](), 1
+        for p in self.radices or ():
+            g = self.size // (p * m)
+            shuffled = p <= MOST and lanes % g == 0 and m * g % lanes == 0 and g < lanes
+            times = np.arange(m)[:, None] * np.arange(1, p) * g
+            table = np.stack([self.turns[0][times], self.turns[1][times]], -1).reshape(m, -1)
+            if shuffled:
+                table = np.repeat(table, g, axis=0).T
+            needed = m > 1 or self.numbers.bits
+            found.append(Stage(p, m, g, shuffled, w.pack(self._array(table)) if needed else None))
+            m *= p
+        return tuple(found)
+
+
+def _plan(b: Bound) -> Plan:
+    length = b.args["length"]
+    numbers = Numbers({F32: 0, I32: 32}.get(b.args["x"].type, 16))
+    return Plan(int(length) if isinstance(length, int) else int(length.ints()[1]), numbers)
+
+
+def _takes(b: Bound, _: Machine) -> bool:
+    """Rows whose length is a product of small primes; of matrices, one row."""
+    x, length = b.args["x"], b.args["length"]
+    if x.type not in (F32, I32, I16, Q16S) or x.size == 0 or b.outs[0].size == 0:
+        return False
+    if not isinstance(length, int) and (x.type != F32 or length.data is None or length.ints()[0] != 1):
+        return False
+    return _plan(b).radices is not None
+
+
+def _make(w: Workshop, group: Group) -> Task:
+    b, plan = group.head, _plan(group.head)
+    x, out, n = w.place(b.slots["x"]), w.place(b.outputs[0]), plan.numbers
+    lanes = w.machine.bits // 8 // n.wide
+    rows, step = x.size // x.shape[-1], x.shape[-1]
+    if not isinstance(b.args["length"], int):    # only the first row of each matrix counts
+        rows, step = rows // x.shape[-2], step * x.shape[-2]
+    halves = 0 if plan.length % 2 or plan.size < 2 else w.pack(plan.halves)
+    return RealFourier(x, out, w.places[SCRATCH], step * n.item, rows, plan.length, n, plan.stages(w, lanes), halves)
+
+
+def _scratch(group: Group, _: Machine) -> int:
+    plan = _plan(group.head)
+    return 4 * plan.size * plan.numbers.wide
+
+
+native(Family(_takes, _make, scratch=_scratch), host.RFFT, s.SIGNAL_RFFT)
