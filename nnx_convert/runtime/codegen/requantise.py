@@ -7,6 +7,7 @@ is computed, in 64 bits.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,8 @@ SIZES = {"float": 4, "i32": 4, "double": 8}
 TYPES = {"float": np.float32, "i32": np.int32, "double": np.float64}
 #: More than the second slope's product and sum with the offset are off, being rounded.
 FINE = 2.0 ** -23
+#: Channels that are planned at a time: their thresholds fit into the second cache.
+TOGETHER = 128
 #: The rounding of AVX-512's instructions: toward zero, without exceptions.
 TOWARD_ZERO = 11
 
@@ -85,20 +88,44 @@ class Steps:
         """No sum's magnitude is above it."""
         return np.maximum(-self.low, self.high)
 
+    def some(self, channels: Array | slice) -> Steps:
+        """Those of some channels."""
+        m, s, reals, low, high = (a[channels] for a in (self.m, self.s, self.reals, self.low, self.high))
+        return Steps(m, s, reals, low, high, self.exact)
+
     def thresholds(self, k: Array) -> Array:
-        """The least integers whose outputs are at least k, [channels, k] as FLOAT64; infinite beyond all sums."""
+        """The least integers whose outputs are at least k (in order), [channels, k] as FLOAT64.
+
+        Where no sum is one, some integer beyond all sums, or an infinite number.
+        """
         return self._double(k) if self.exact else self._shifts(k)
 
     def _shifts(self, k: Array) -> Array:
+        m = (self.m << np.maximum(self.s, 0)).astype(np.float64)[:, None] / (1 << 30)
+        step = np.ldexp(2.0, np.maximum(-self.s, 0))[:, None]
+        # All in units of 2 ** 30: odd numbers of few bits, so only the quotient is rounded, and it has no zero to do.
+        half = np.where(step > 2, step / 2, 0)
+        found = k[None] * step
+        found -= 1 + half
+        if (k <= 0).any():
+            found += np.where((k <= 0)[None] & (half > 0), 2.0, 0.0)
+        with np.errstate(divide="ignore"):
+            found /= m
+        np.ceil(found, out=found)
+        # A quotient that is no integer is at least 2 ** -31 from one, which FLOAT64 keeps below this.
+        far = np.abs(found[:, [0, -1]]).max(1) >= 1 << 22 if k.size else np.zeros(len(found), bool)
+        if far.any():
+            found[far] = self.some(far)._exactly(k, found[far])
+        return found
+
+    def _exactly(self, k: Array, near: Array) -> Array:
+        """`_shifts` in integers, where there are sums, and `near` where there are none."""
         m = np.maximum(self.m << np.maximum(self.s, 0), 1)[:, None]
-        there = np.abs(k)[None] <= (self.reals * self.bound)[:, None] + 2
+        there = (np.abs(k)[None] <= (self.reals * self.bound)[:, None] + 2) & (self.m > 0)[:, None]
         e = np.where(there, np.maximum(-self.s, 0)[:, None], 0)
         ties = np.where(e > 0, (k[None] <= 0) * (np.int64(1) << 31) - (np.int64(1) << (30 + e)), 0)
         above = (k[None].astype(np.int64) << (31 + e)) - (1 << 30) + ties
-        found = np.ceil(above / m)               # above is a multiple of 2 ** 30: exact, and the quotient nearly so
-        if np.abs(found).max(initial=0) >= 1 << 20:
-            found = (-(-above // m)).astype(np.float64)
-        return np.where(there & (self.m > 0)[:, None], found, np.where(k[None] > 0, np.inf, -np.inf))
+        return np.where(there, -(-above // m), near)
 
     def _double(self, k: Array) -> Array:
         factor = self.reals[:, None]
@@ -138,13 +165,12 @@ def _planned(steps: Steps, out: Range, machine: Machine) -> Scaling:
     low, high = out.low - out.zero, out.high - out.zero
     formula = "above" if low >= 0 else "around"
     if steps.plannable:
-        sides = _sides(steps, low, high, formula == "around")
-        found = _fitted(steps, sides, machine, formula == "around", _slopes(steps.reals))
+        found = _fitted(steps, (low, high), machine, formula == "around", _slopes)
         if found is not None:
             return Scaling(formula, (found[0], found[2]))
-        found = _fitted(steps, sides, machine, formula == "around", [_split(steps.reals)])
+        found = _fitted(steps, (low, high), machine, formula == "around", _split)
         if found is not None:
-            return Scaling(f"finely {formula}", found)
+            return Scaling(f"finely {formula}", (found[0], found[1], found[2]))
     if steps.exact:
         return Scaling("double", (steps.reals.astype(np.float64),))
     right = np.maximum(-steps.s, 0)
@@ -165,6 +191,15 @@ class Side:
     def of(self, channels: Array) -> Side:
         """Of some channels."""
         return Side(self.k, self.at[channels], self.low[channels], self.high[channels])
+
+    @property
+    def whole(self) -> Array:
+        """The channels all of whose outputs, and the ones below, are given by sums that FLOAT32 holds as they are."""
+        if not self.k.size:
+            return np.zeros(len(self.at), bool)
+        first, last = self.at[:, 0], self.at[:, -1]
+        found: Array = (first > self.low) & (last <= self.high) & (last < 1 << 24)
+        return found
 
     def ends(self) -> tuple[Array, Array]:
         """For each output the least sum that there is and that gives it, and the greatest that does not.
@@ -193,48 +228,81 @@ def _slopes(reals: Array) -> list[tuple[Array, Array]]:
     return [(nearest, none), *((np.nextafter(nearest, np.float32(end)), none) for end in (np.inf, -np.inf))]
 
 
-def _split(reals: Array) -> tuple[Array, Array]:
+def _split(reals: Array) -> list[tuple[Array, Array]]:
     """A number as the sum of two in FLOAT32."""
     nearest = reals.astype(np.float32)
-    return nearest, (reals - nearest).astype(np.float32)
+    return [(nearest, (reals - nearest).astype(np.float32))]
 
 
-def _fitted(steps: Steps, sides: list[Side], machine: Machine, around: bool,
-            slopes: list[tuple[Array, Array]]) -> tuple[Array, Array, Array] | None:
+def _fitted(steps: Steps, ends: tuple[int, int], machine: Machine, around: bool,
+            slopes: Callable[[Array], list[tuple[Array, Array]]]) -> Array | None:
     """Two slopes and an offset of each channel: trunc(slope * x + (rest * x + offset)), by the first that do.
 
     If `around`, the offset has the sign of x. None where a channel has none.
     """
-    found, left = np.zeros((3, steps.m.size), np.float32), np.arange(steps.m.size)
+    found = np.zeros((3, steps.m.size), np.float32)
+    for at in range(0, steps.m.size, TOGETHER):
+        some = slice(at, at + TOGETHER)
+        part = steps.some(some)
+        if not _fit(found[:, some], _sides(part, *ends, around), machine, around, slopes(part.reals)):
+            return None
+    return found
+
+
+def _fit(found: Array, sides: list[Side], machine: Machine, around: bool, slopes: list[tuple[Array, Array]]) -> bool:
+    """Fill in the slopes and offsets of some channels; whether there are such for all."""
+    left = np.arange(found.shape[1])
     for slope, rest in slopes:
         whole = slope[left].astype(np.float64) + rest[left]
-        room, offset = _room(whole, [side.of(left) for side in sides], machine)
+        room, offset = _room(whole, sides, machine)
         good = room > (FINE if rest.any() else 0)
         good &= (offset > 0) | (not around)
         found[:, left[good]] = slope[left[good]], rest[left[good]], offset[good]
-        left = left[~good]
+        left, sides = left[~good], [side.of(~good) for side in sides]
         if not left.size:
-            return found[0], found[1], found[2]
-    return None
+            return True
+    return False
 
 
 def _room(slope: Array, sides: list[Side], machine: Machine) -> tuple[Array, Array]:
     """How far the middle of the offsets that put all sums on their sides is from wrong ones, and that offset."""
     least, most = np.full(slope.shape, -np.inf), np.full(slope.shape, np.inf)
-    # Cut towards zero, nothing below k becomes k. Rounded to the nearest, it may; unfused, the product is, before.
-    up, down = (0, 0) if machine.avx512 else (0, 1) if machine.fused else (1, 2)
     for side in sides:
-        first, last = side.ends()
-        near = np.ldexp(1.0, np.ceil(np.log2(side.k)).astype(np.int64) - 25)[None]
-        with np.errstate(invalid="ignore"):      # of a slope of zero and no sum at all
-            above = side.k[None] + up * near - np.nan_to_num(slope[:, None] * first, nan=np.inf, posinf=np.inf)
-            below = side.k[None] - down * near - np.nan_to_num(slope[:, None] * last, nan=-np.inf, neginf=-np.inf)
-        least = np.maximum(least, above.max(1, initial=-np.inf))
-        most = np.minimum(most, below.min(1, initial=np.inf))
+        plain = side.whole
+        for which, bounds in ((plain, _bounds), (~plain, _cut_bounds)):
+            if which.any():
+                above, below = bounds(slope[which], side if which.all() else side.of(which), *_errors(side.k, machine))
+                least[which] = np.maximum(least[which], above)
+                most[which] = np.minimum(most[which], below)
     least = np.where(np.isinf(least), np.minimum(most - FINE, 0.25), least)
     most = np.where(np.isinf(most), least + FINE, most)
     offset = ((least + most) / 2).astype(np.float32).astype(np.float64)
     return np.minimum(offset - least, most - offset), offset
+
+
+def _errors(k: Array, machine: Machine) -> tuple[Array, Array]:
+    """By how much what is to be k may come out below it, and what is to be less above it."""
+    # Cut towards zero, nothing below k becomes k. Rounded to the nearest, it may; unfused, the product is, before.
+    up, down = (0, 0) if machine.avx512 else (0, 1) if machine.fused else (1, 2)
+    near = np.ldexp(1.0, np.ceil(np.log2(k)).astype(np.int64) - 25)
+    return up * near, down * near
+
+
+def _bounds(slope: Array, side: Side, up: Array, down: Array) -> tuple[Array, Array]:
+    """Between which the offsets are that put the sums beside all thresholds on their sides, where they are `whole`."""
+    left = slope[:, None] * side.at
+    np.subtract(side.k, left, out=left)
+    above = (left + up if up.any() else left).max(1)
+    return above, (left - down if down.any() else left).min(1) + slope
+
+
+def _cut_bounds(slope: Array, side: Side, up: Array, down: Array) -> tuple[Array, Array]:
+    """The same where they are not."""
+    first, last = side.ends()
+    with np.errstate(invalid="ignore"):          # of a slope of zero and no sum at all
+        above = side.k + up - np.nan_to_num(slope[:, None] * first, nan=np.inf, posinf=np.inf)
+        below = side.k - down - np.nan_to_num(slope[:, None] * last, nan=-np.inf, neginf=-np.inf)
+    return above.max(1, initial=-np.inf), below.min(1, initial=np.inf)
 
 
 def block(formula: str) -> int:
