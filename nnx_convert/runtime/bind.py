@@ -76,6 +76,7 @@ class Program:
     constants: Mapping[Slot, Array]
     inputs: tuple[Slot | None, ...]          # None: an input that is left out
     outputs: tuple[Slot, ...]
+    states: tuple[tuple[Slot, Slot], ...] = ()      # inputs, each with the output that is its value in the next run
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,14 @@ def bind(model: Model, inputs: Sequence[Tensor | None], options: Options) -> Pro
     tensors = {i: t for i in live if isinstance(t := binder.arg(i), Tensor)}
     constants = {i: t.data for i, t in tensors.items() if t.data is not None}
     given = tuple(i if binder.env[i] is not None else None for i in model.inputs)
-    return Program(tuple(steps), tensors, constants, given, model.outputs)
+    return Program(tuple(steps), tensors, constants, given, model.outputs, states_of(model))
+
+
+def states_of(model: Model) -> tuple[tuple[Slot, Slot], ...]:
+    """The operands of each state before a run and after it."""
+    after = {p.name: i for p, i in zip(model.rim.outputs, model.outputs, strict=True) if p.state}
+    pairs = zip(model.rim.inputs, model.inputs, strict=True)
+    return tuple((i, after[p.name]) for p, i in pairs if p.state and p.name in after)
 
 
 class Binder:

@@ -13,6 +13,7 @@ from ..errors import InputError, UsageError, among
 from ..model import Model
 from ..types import Array, ChannelQuant, Entry, Port, Quant, Shape
 from . import rim, states
+from .again import Again
 from .backends import backend_of
 from .bind import Options
 from .outline import Outline
@@ -72,6 +73,8 @@ class CompiledModel:
         self._runner = Runner(model, options, keep)
         self._doors = rim.Doors(model)
         self._state = states.Memory(model.rim)
+        self._again: Again | None = None
+        self._own = tuple(p.name for p in model.rim.inputs if not p.state)
         self._returned = tuple(i for i, o in enumerate(self.outputs) if not o.state)
 
     @property
@@ -97,20 +100,38 @@ class CompiledModel:
         if signature is not None:
             return self._run_entry(inputs, self.entry(signature))
         if isinstance(inputs, Mapping):
-            return self._named(self._run(rim.by_position(self._rim.inputs, inputs)))
+            own = [inputs[n] for n in self._own if n in inputs]
+            whole = len(own) == len(inputs) == len(self._own)
+            return self._named(self._run(own if whole else rim.by_position(self._rim.inputs, inputs)))
         return self._run(inputs)
 
     __call__ = run
 
     def _run(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs in order, without the states, which are kept."""
+        again = self._again
+        if again is not None:
+            known = self._state.run(again, inputs) if self._state.kept else again.run(inputs)
+            if known is not None:
+                return known
         given = rim.completed(self._rim.inputs, inputs)
         if not self._state.kept:
-            return self._doors.leave(self._runner.run(self._doors.enter(given)))
+            entered = self._doors.enter(given)
+            found = self._doors.leave(self._runner.run(entered))
+            self._remember(inputs, entered)
+            return found
         with self._state.open(given) as complete:
-            found = self._doors.leave(self._runner.run(self._doors.enter(complete)))
+            entered = self._doors.enter(complete)
+            found = self._doors.leave(self._runner.run(entered))
             self._state.keep(found)
+        self._remember(inputs, entered)
         return [found[i] for i in self._returned]
+
+    def _remember(self, inputs: Sequence[Any], entered: Sequence[Array | None]) -> None:
+        """Prepare the next run, which may be like this one."""
+        program = self._runner.ready(entered)
+        self._again = None if program is None or len(inputs) != len(self._own) else Again.of(
+            self._doors, program, inputs, self._state.kept)
 
     def _named(self, found: Sequence[Any]) -> dict[str, Any]:
         return {self.outputs[i].name: a for i, a in zip(self._returned, found, strict=True)}

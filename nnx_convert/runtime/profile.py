@@ -123,22 +123,17 @@ class Watched:
 
 def watched(program: NativeProgram, frame: NativeFrame, inputs: Arrays) -> Watched:
     """Run a profiled program once in a frame."""
-    from .codegen.pool import pool
-    from .codegen.ready import Native
     steps: dict[int, float] = {}
-    weights, workers, entered = program.weights.ctypes.data, pool(), 0.0
+    entered = 0.0
     begun = time.perf_counter()
     enter(frame.inputs, inputs)
-    for call in frame.calls:
+    for part, call in frame.calls:
         before = time.perf_counter()
-        if isinstance(call, Native):
-            entered = entered or before
-            workers.run(call.address, frame.arena, weights, program.threads, call.waits)
+        call()
+        if isinstance(part, Step):
+            steps[id(part)] = time.perf_counter() - before
         else:
-            step, args = call
-            with failing(step.name, step.origin):
-                step.run(*args)
-            steps[id(step)] = time.perf_counter() - before
+            entered = entered or before
     _ = [o.copy() for o in frame.outputs]
     took, stamps = time.perf_counter() - begun, frame.stamps.tolist()
     for n, unit in enumerate(program.layout.units):

@@ -106,6 +106,13 @@ class Runner(Locked):
         """The model that is run."""
         return self._known if isinstance(self._known, Model) else self._known.whole
 
+    def ready(self, inputs: Arrays) -> Ready | None:
+        """The native program of the run before, where it was of inputs of these shapes."""
+        shapes, last = self._last
+        known = last is not None and not isinstance(last, Compiled) and shapes == tuple(
+            [None if a is None else a.shape for a in inputs])
+        return last if known else None           # type: ignore[return-value]
+
     def run(self, inputs: Arrays) -> list[Array]:
         """The outputs, as new arrays; raises `RunError`."""
         shapes = tuple([None if a is None else a.shape for a in inputs])

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,15 @@ from ..types import Array, Port, Rim
 from .forks import Locked
 from .rim import fitted, initial
 
+if TYPE_CHECKING:
+    from .again import Again, Held
+
 
 class Memory(Locked):
-    """The states of one compiled model. A run reads and writes them as one: the next waits for it."""
+    """The states of one compiled model. A run reads and writes them as one: the next waits for it.
+
+    They are here, or in the frame of the run before where the next one reads them.
+    """
 
     def __init__(self, rim: Rim) -> None:
         super().__init__()
@@ -24,6 +30,29 @@ class Memory(Locked):
         #: Whether there are any.
         self.kept = any(p.state for p in (*rim.inputs, *rim.outputs))
         self._now = self._start()
+        self._held: Held | None = None
+
+    def run(self, again: Again, given: Sequence[Any]) -> list[Any] | None:
+        """The outputs of a run like the one before; None where it is none. Raises `RunError`."""
+        with self._lock:
+            if not again.fits(given):
+                return None
+            held = self._held
+            if held is None or held.again is not again:
+                held = self._held = again.holding(self._settled())
+            if held is None:
+                return None
+            try:
+                return held.run(given)
+            except BaseException:
+                self._settled()
+                raise
+
+    def _settled(self) -> dict[str, Array]:
+        """The states, which are here from now on."""
+        if self._held is not None:
+            self._now, self._held = self._held.states(), None
+        return self._now
 
     def _start(self) -> dict[str, Array]:
         return {n: initial(p) for n, p in self._ports.items()}
@@ -33,9 +62,10 @@ class Memory(Locked):
         """The inputs with the states in place of None; while it is open, no other run has them."""
         complete = list(given)
         with self._lock:
+            now = self._settled()
             for i, name in self._entering:
                 if complete[i] is None:
-                    complete[i] = self._now[name]
+                    complete[i] = now[name]
             yield complete
 
     def keep(self, outputs: Sequence[Array]) -> None:
@@ -45,7 +75,8 @@ class Memory(Locked):
     def read(self) -> dict[str, Array]:
         """Copies, by name."""
         with self._lock:
-            return {n: np.array(a) for n, a in self._now.items()}
+            now = self._now if self._held is None else self._held.states()
+            return {n: np.array(a) for n, a in now.items()}
 
     def write(self, values: Mapping[str, Any]) -> None:
         """Set some of them, all or none; raises `InputError` naming every one that does not fit."""
@@ -55,9 +86,9 @@ class Memory(Locked):
         if faults:
             raise InputError("; ".join(faults), hint=f"the states are {', '.join(self._ports) or 'none'}")
         with self._lock:
-            self._now |= {n: np.array(v) for n, v in found.items() if not isinstance(v, str)}
+            self._now = self._settled() | {n: np.array(v) for n, v in found.items() if not isinstance(v, str)}
 
     def reset(self) -> None:
         """Each as before the first run."""
         with self._lock:
-            self._now = self._start()
+            self._now, self._held = self._start(), None

@@ -52,7 +52,7 @@ class Keeper:
         weights = None if found is None else self.there.into(f"{self.name}.weights", pages)
         if found is None or weights is None or weights.nbytes != found.packed:
             return None
-        program = Ready(Program((), found.tensors, {}, found.slots_in, found.slots_out),
+        program = Ready(Program((), found.tensors, {}, found.slots_in, found.slots_out, found.states),
                         Layout([], found.places, {}, found.size), found.threads, weights, found.checks,
                         found.segments, found.images, host())
         return Outline(found.rim, found.inputs, found.outputs, found.operands, found.shapes, program, make)
@@ -67,7 +67,8 @@ class Keeper:
             return
         found = Kept(model.rim, model.inputs, model.outputs,
                      {i: model.operands[i] for i in (*model.inputs, *model.outputs)}, shapes,
-                     bound.inputs, bound.outputs, {s: bound.tensors[s] for s in slots}, {s: places[s] for s in slots},
+                     bound.inputs, bound.outputs, bound.states, {s: bound.tensors[s] for s in slots},
+                     {s: places[s] for s in slots},
                      program.layout.size, program.threads, program.checks, segments, tuple(program.images),
                      program.weights.nbytes)
         with suppress(ValueError):

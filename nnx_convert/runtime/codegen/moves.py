@@ -46,6 +46,27 @@ class Copy:
         return m.once(("copy", self), build)
 
 
+@dataclass(frozen=True)
+class Carry:
+    """What a run leaves to the next one, each (from, to), where that reads it: once all has gone well, when there is
+    nothing at `fault`."""
+
+    pairs: tuple[tuple[Place, Place], ...]
+    fault: int
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        def build(name: str) -> None:
+            f = Function(m, name, SHARED)
+
+            def all_() -> None:
+                for source, to in self.pairs:
+                    copied(f, source, to)
+            f.when(f.let(f"icmp eq i64 {f.load('i64', '%arena', self.fault, 8)}, 0"), all_)
+            f.finish()
+        return m.once(("carry", self), build)
+
+
 def copied(f: Function, source: Place, to: Place) -> None:
     """Emit the copy of an array of any strides, its rows shared by threads."""
     outer = next((n + 1 for n, size in enumerate(source.shape[:-1]) if size > 1), 0)     # it is what threads share

@@ -2,14 +2,18 @@
 
 A worker spins for a short while on a word of its own, then sleeps on a semaphore. One run at a time has the
 workers; a run that meets another one is done by its own thread alone.
+
+A call is prepared as an order, a few words in memory: handing numbers to native code one by one costs Python more
+than a small model's whole run.
 """
 from __future__ import annotations
 
 import ctypes
 import os
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -25,8 +29,9 @@ RUN = (("ptr", "%arena"), ("ptr", "%weights"), ("i64", "%thread"), ("i64", "%thr
 #: Turns of spinning before a thread lets others run (in a barrier: about ten microseconds, as the one it waits for may
 #: want this very core) or sleeps (between runs: about a millisecond).
 TURNS, PATIENCE = 200, 20000
-#: The sync block: the barrier's counter, and the addresses of what the C library does.
-COUNTER, YIELD, WAIT, POST = 0, 64, 72, 80
+#: The sync block: the barrier's counter, the addresses of what the C library does, how many threads there are, and
+#: the arrivals at barriers of all runs before.
+COUNTER, YIELD, WAIT, POST, MANY, BASE = 0, 64, 72, 80, 88, 96
 #: The mailbox of a worker: how much it was sent, whether it sleeps, its semaphore, its work (run, then run's
 #: arguments), how much it has done.
 BOXES, BOX = 1024, 320
@@ -104,14 +109,32 @@ def worker(m: Module) -> None:
     f.finish()
 
 
+#: An order: the function, its arena and weights, how many threads it is for, and the barriers it has.
+ORDER = ("ptr", "ptr", "ptr", "i64", "i64")
+
+
+def ordered(f: Function) -> list[str]:
+    """The words of an order."""
+    return [f.load(kind, "%order", 8 * i, 8) for i, kind in enumerate(ORDER)]
+
+
+def alone(m: Module) -> None:
+    """`alone(order)`: the run, by this thread."""
+    f = Function(m, "alone", (("ptr", "%order"),), exported=True)
+    run, arena, weights, _, _ = ordered(f)
+    f.do(f"call void {run}(ptr {arena}, ptr {weights}, i64 0, i64 1, ptr null, i64 0)")
+    f.finish()
+
+
 def dispatch(m: Module) -> None:
-    """`dispatch(sync, run, arena, weights, threads, base)`: the run, by this thread as the first of them."""
-    f = Function(m, "dispatch", (("ptr", "%sync"), ("ptr", "%run"), ("ptr", "%arena"), ("ptr", "%weights"),
-                                 ("i64", "%threads"), ("i64", "%base")), exported=True)
+    """`dispatch(sync, order)`: the run, by this thread as the first of those there are."""
+    f = Function(m, "dispatch", (("ptr", "%sync"), ("ptr", "%order")), exported=True)
+    run, arena, weights, most, waits = ordered(f)
+    threads, base = f.least(most, f.load("i64", "%sync", MANY, 8)), f.load("i64", "%sync", BASE, 8)
 
     def send(thread: str, _: list[str]) -> None:
         box = f.at("%sync", f.add(f.mul(thread, BOX), BOXES))
-        given = (("ptr", "%run"), ("ptr", "%arena"), ("ptr", "%weights"), ("i64", "%threads"), ("i64", "%base"))
+        given = (("ptr", run), ("ptr", arena), ("ptr", weights), ("i64", threads), ("i64", base))
         for i, (kind, value) in enumerate(given):
             f.store(kind, value, box, WORK + 8 * i, 8)
         f.let(f"atomicrmw add ptr {f.at(box, SENT)}, i64 1 seq_cst")
@@ -120,9 +143,10 @@ def dispatch(m: Module) -> None:
         def wake() -> None:
             f.let(f"call i32 {f.load('ptr', '%sync', POST, 8)}(ptr {f.at(box, SEMAPHORE)})")
         f.when(f.let(f"icmp ne i64 {slept}, 0"), wake)
-    f.loop(1, "%threads", 1, [], send)
-    f.do("call void %run(ptr %arena, ptr %weights, i64 0, i64 %threads, ptr %sync, i64 %base)")
-    f.loop(1, "%threads", 1, [], lambda thread, _: join(f, thread))
+    f.loop(1, threads, 1, [], send)
+    f.do(f"call void {run}(ptr {arena}, ptr {weights}, i64 0, i64 {threads}, ptr %sync, i64 {base})")
+    f.loop(1, threads, 1, [], lambda thread, _: join(f, thread))
+    f.store("i64", f.add(base, f.mul(waits, threads)), "%sync", BASE, 8)
     f.finish()
 
 
@@ -151,24 +175,42 @@ def _library(machine: Machine) -> Library:
         m = Module(machine)
         worker(m)
         dispatch(m)
+        alone(m)
         return [m.text()]
-    return Library(made(("pool",), machine, write), ("worker", "dispatch"), machine)
+    return Library(made(("pool",), machine, write), ("worker", "dispatch", "alone"), machine)
+
+
+@cache
+def _alone() -> Any:
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_library(host()).address("alone"))
+
+
+def prepared(function: int, arena: int, weights: int, threads: int, waits: int) -> Callable[[], None]:
+    """The call of a native function by so many threads, with as many barriers as it has."""
+    words = np.array([function, arena, weights, threads, waits], np.int64)
+    order = ctypes.c_void_p(words.ctypes.data)
+    order.words = words                                 # type: ignore[attr-defined]  # they live as long as it does
+    return partial(_alone(), order) if threads == 1 else partial(_together, order)
+
+
+def _together(order: ctypes.c_void_p) -> None:
+    pool().run(order)
 
 
 class Pool:
-    """The workers of this process, as many as it has cores but one. `run` calls a native function."""
+    """The workers of this process, as many as it has cores but one. `run` does an order."""
 
     def __init__(self) -> None:
         self.threads = cores()
         self._lock = threading.Lock()
         self._state = np.zeros(BOXES + BOX * self.threads + 64, np.uint8)
         self._sync = self._state.ctypes.data + -self._state.ctypes.data % 64
-        self._base = 0
         self._workers: list[threading.Thread] = []
         self._core = -1                                 # the workers keep off it
         self._library = _library(host())
-        prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, ctypes.c_int64, ctypes.c_int64)
-        self._dispatch = prototype(self._library.address("dispatch"))
+        prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+        self._dispatch = partial(prototype(self._library.address("dispatch")), ctypes.c_void_p(self._sync))
+        ctypes.c_int64.from_address(self._sync + MANY).value = self.threads
         for kept in (self._library, self._state):       # workers are in them until the process ends
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
         self._start()
@@ -200,18 +242,16 @@ class Pool:
             with suppress(OSError):
                 os.sched_setaffinity(worker.native_id or 0, others)
 
-    def run(self, function: int, arena: int, weights: int, threads: int, barriers: int) -> None:
-        """Call a native function with so many barriers; by this thread alone where another run has the workers."""
-        threads = min(threads, self.threads)
-        if threads > 1 and self._lock.acquire(blocking=False):
+    def run(self, order: ctypes.c_void_p) -> None:
+        """Do an order; by this thread alone where another run has the workers."""
+        if self._lock.acquire(blocking=False):
             try:
                 self._spread()
-                self._dispatch(self._sync, function, arena, weights, threads, self._base)
-                self._base += barriers * threads
+                self._dispatch(order)
             finally:
                 self._lock.release()
         else:
-            self._dispatch(self._sync, function, arena, weights, 1, 0)
+            _alone()(order)
 
 
 _pool: list[Any] = []

@@ -1,8 +1,8 @@
 """A program as segments of native code, with NumPy steps between them where there is no native kernel."""
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ...types import Tensor
 from ..bind import Program, Slot, Step
@@ -12,11 +12,11 @@ from ..plan import ALIGN, _Block, _place
 from .fusion import groups
 from .ir import ALONE, Function, Module
 from .machine import Machine
-from .moves import Copy, FillBorders
+from .moves import Carry, Copy, FillBorders
 from .objects import made
 from .parts import Storage
 from .plans import recalling
-from .places import SLACK, Border, Place, room
+from .places import SLACK, Border, Place, dense_strides, room
 from .pool import RUN, barrier
 from .ready import Layout, Ready, Segment
 from .stamps import STAMP, Stamp
@@ -96,7 +96,8 @@ class Planner:
         last: dict[Slot, int] = {}
         for n, unit in enumerate(units):
             last.update(dict.fromkeys((self.root(s) for s in self._reads(unit)), n))
-        last.update(dict.fromkeys((self.root(s) for s in self.program.outputs), len(units)))
+        lasting = (*self.program.outputs, *(before for before, _ in self.program.states))
+        last.update(dict.fromkeys((self.root(s) for s in lasting), len(units)))
         blocks: dict[Slot, _Block] = {}
         scratch: dict[int, _Block] = {}
         for i in self.program.inputs:
@@ -137,6 +138,37 @@ class Planner:
         t, border = self.tensor(slot), self.borders.get(slot, Border())
         _, strides, first = room(t.shape, t.type.dtype.itemsize, border)
         return Place("%arena", offset + first, t.shape, strides, t.type.dtype.itemsize, border)
+
+
+    def carried(self, places: Mapping[Slot, Place]) -> tuple[tuple[Place, Place], ...] | None:
+        """Where each state is after a run, and where the next run reads it, unless that is the same place.
+
+        None where they cannot simply be copied: a run's result is an old state, a state becomes an old one.
+        """
+        own, pairs = {before for before, _ in self.program.states}, []
+        left = set(self.program.outputs) - {after for _, after in self.program.states}
+        if any(self.root(s) in own for s in left):
+            return None
+        for before, after in self.program.states:
+            if before not in places or after not in places:
+                return None
+            to, source = places[before], places[after]
+            if to.shape != source.shape or to.item != source.item:
+                return None
+            if (to.offset, to.strides) != (source.offset, source.strides):
+                if self.root(after) in own:
+                    return None
+                pairs.append((source, to))
+        return tuple((_line(source), _line(to)) if _dense(source) and _dense(to) else (source, to)
+                     for source, to in pairs)
+
+
+def _dense(p: Place) -> bool:
+    return p.strides == dense_strides(p.shape, p.item)
+
+
+def _line(p: Place) -> Place:
+    return p.reshaped((1, p.size))
 
 
 def covers(have: Border, want: Border) -> bool:
@@ -184,6 +216,11 @@ def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]
         work = unit.family.make(shop, unit)
         tasks += (*(work.tasks if isinstance(work, Phases) else (work,)), *layout.stamp(n + 1))
         shop.places = layout.places
+    if pairs := planner.carried(layout.places):
+        if tasks is None:
+            tasks = []
+            found.append(tasks)
+        tasks.append(Carry(pairs, layout.fault))
     return found
 
 
@@ -243,4 +280,6 @@ class NativeProgram(Ready):
                  for n, part in enumerate(found) if isinstance(part, list)}
         images = made(told(found), machine, lambda: segments(found, machine)) if waits else ()
         parts = [part if isinstance(part, Step) else Segment(f"segment{n}", waits[n]) for n, part in enumerate(found)]
+        if planner.carried(layout.places) is None:
+            program = replace(program, states=())
         super().__init__(program, layout, threads, shop.blob(SLACK), tuple(shop.checks), parts, images, machine)

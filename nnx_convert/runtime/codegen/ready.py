@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from .machine import Machine
 from .objects import Library
 from .pages import pages
 from .places import Place
-from .pool import pool
+from .pool import prepared
 from .stamps import STAMP, Stamp
 
 if TYPE_CHECKING:
@@ -63,22 +64,47 @@ class Native:
 
 
 class Frame:
-    """One arena with the arrays of inputs, outputs and NumPy steps cut out of it, used by one run at a time."""
+    """One arena with the arrays of inputs, outputs and NumPy steps cut out of it, used by one run at a time.
+
+    `calls` are the parts of the program, each with what does it here. `way` is of who knows the arrays better.
+    """
 
     def __init__(self, owner: Ready) -> None:
         program, places = owner.program, owner.layout.places
         arena = pages(owner.layout.size)
-        self.arena = arena.ctypes.data
+        at, blob = arena.ctypes.data, owner.weights.ctypes.data
         arrays = dict(program.constants) | {
             s: p.of(arena, program.tensors[s].type.dtype) for s, p in places.items() if s in program.tensors}
         self.inputs = [None if i is None else arrays[i] for i in program.inputs]
         self.outputs = [arrays[i] for i in program.outputs]
         self.fault = arena[owner.layout.fault:owner.layout.fault + 8].view(np.int64)
         self.stamps = arena[owner.layout.stamps or owner.layout.fault:owner.layout.fault].view(np.uint64)
-        self.calls = [part if isinstance(part, Native) else (part, (
-            *(arrays[i] for i in part.outs), *fill(part.args, arrays), *(np.empty(s, d) for s, d in part.scratch)))
-            for part in owner.parts]
-        self._kept = arena
+        self.calls: list[tuple[Native | Step, Callable[[], None]]] = [
+            (part, prepared(part.address, at, blob, owner.threads, part.waits) if isinstance(part, Native) else partial(
+                computed, part, *(arrays[i] for i in part.outs), *fill(part.args, arrays),
+                *(np.empty(s, d) for s, d in part.scratch))) for part in owner.parts]
+        self.way: Any = None
+        self._checks = owner.checks
+        self._kept = arena, owner.weights
+
+    def go(self) -> None:
+        """Do all of the program; raises `RunError`."""
+        for part, call in self.calls:
+            call()
+            if self._checks and self.fault[0] and isinstance(part, Native):
+                raise self._error(int(self.fault[0]))
+
+    def _error(self, fault: int) -> RunError:
+        """What native code met: the number of a check, and 32 bits of the value that failed it."""
+        number, value = fault >> 32, (fault & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)
+        text, origin = self._checks[number - 1]
+        return RunError(text.format(value), origin)
+
+
+def computed(step: Step, *arrays: Any) -> None:
+    """Do a step in NumPy; raises `RunError`."""
+    with failing(step.name, step.origin), np.errstate(all="ignore"):
+        step.run(*arrays)
 
 
 class Ready:
@@ -101,7 +127,7 @@ class Ready:
                 self.parts.append(part)
             elif library is not None:
                 self.parts.append(Native(library.address(part.symbol), part.waits))
-        self._library, self._blob = library, weights.ctypes.data
+        self._library = library
         self._idle: deque[Frame] = deque(maxlen=ARENAS)
 
     @property
@@ -111,29 +137,22 @@ class Ready:
 
     def run(self, inputs: Arrays) -> list[Array]:
         """The outputs, as new arrays."""
-        try:
-            frame = self._idle.pop()
-        except IndexError:
-            frame = Frame(self)
+        frame = self.taken()
         for to, array in zip(frame.inputs, inputs, strict=True):
             if to is not None and array is not None:
                 np.copyto(to, array)
-        workers = pool()
-        for call in frame.calls:
-            if isinstance(call, Native):
-                workers.run(call.address, frame.arena, self._blob, self.threads, call.waits)
-                if self.checks and frame.fault[0]:
-                    raise self._error(int(frame.fault[0]))
-            else:
-                step, args = call
-                with failing(step.name, step.origin), np.errstate(all="ignore"):
-                    step.run(*args)
+        frame.go()
         found = [o.copy() for o in frame.outputs]
-        self._idle.append(frame)
+        self.back(frame)
         return found
 
-    def _error(self, fault: int) -> RunError:
-        """What native code met: the number of a check, and 32 bits of the value that failed it."""
-        number, value = fault >> 32, (fault & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)
-        text, origin = self.checks[number - 1]
-        return RunError(text.format(value), origin)
+    def taken(self) -> Frame:
+        """A frame for one run; `back` has it again, if the run went well."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return Frame(self)
+
+    def back(self, frame: Frame) -> None:
+        """For the next run."""
+        self._idle.append(frame)

@@ -38,6 +38,7 @@ class Kept:
     shapes: tuple[Shape | None, ...]
     slots_in: tuple[Slot | None, ...]
     slots_out: tuple[Slot, ...]
+    states: tuple[tuple[Slot, Slot], ...]
     tensors: dict[Slot, Tensor]
     places: dict[Slot, Place]
     size: int
@@ -53,9 +54,9 @@ class Kept:
 RECORDS: dict[type, dict[str, Any]] = {
     Kept: {"rim": Rim, "inputs": Shape, "outputs": Shape, "operands": dict[int, Operand],
            "shapes": tuple[Shape | None, ...], "slots_in": tuple[int | None, ...], "slots_out": Shape,
-           "tensors": dict[int, Tensor], "places": dict[int, Place], "size": int, "threads": int,
-           "checks": tuple[tuple[str, str], ...], "segments": tuple[Segment, ...], "images": tuple[bytes, ...],
-           "packed": int},
+           "states": tuple[tuple[int, int], ...], "tensors": dict[int, Tensor], "places": dict[int, Place],
+           "size": int, "threads": int, "checks": tuple[tuple[str, str], ...], "segments": tuple[Segment, ...],
+           "images": tuple[bytes, ...], "packed": int},
     Rim: {"inputs": tuple[Port, ...], "outputs": tuple[Port, ...], "entries": tuple[Entry, ...],
           "source": Source | None},
     Port: {"name": str, "dtype": str, "shape": tuple[int | None, ...] | None, "quant": Quant | ChannelQuant | None,

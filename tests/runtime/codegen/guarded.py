@@ -21,7 +21,7 @@ from nnx_convert.runtime.codegen.ir import Module
 from nnx_convert.runtime.codegen.machine import Machine
 from nnx_convert.runtime.codegen.objects import Library, compiled
 from nnx_convert.runtime.codegen.places import SLACK
-from nnx_convert.runtime.codegen.pool import pool
+from nnx_convert.runtime.codegen.pool import prepared
 
 #: mmap's protections, and what native code's pointers are multiples of.
 NONE, READ, ALIGN = 0, 1, 64
@@ -59,7 +59,7 @@ def outputs(program: Placed, library: Library, segments: Sequence[tuple[str, int
 
     def called(n: int) -> None:
         name, waits = segments[n]
-        pool().run(library.address(name), arena.array.ctypes.data, weights.array.ctypes.data, program.threads, waits)
+        prepared(library.address(name), arena.array.ctypes.data, weights.array.ctypes.data, program.threads, waits)()
     return program.run(arena.array, called)
 
 

@@ -19,7 +19,7 @@ from nnx_convert.runtime.codegen.ir import SHARED, Function, Module, vector
 from nnx_convert.runtime.codegen.machine import host
 from nnx_convert.runtime.codegen.objects import Library, assembly, compiled
 from nnx_convert.runtime.codegen.places import Border, dense_strides, room
-from nnx_convert.runtime.codegen.pool import RUN, barrier, pool
+from nnx_convert.runtime.codegen.pool import RUN, barrier, pool, prepared
 from nnx_convert.runtime.codegen.requantise import Range
 from nnx_convert.runtime.codegen.tiles import FIT, best
 
@@ -42,7 +42,7 @@ def test_functions_are_as_near_as_they_say(name: str, ulp: float, low: float, hi
     library = Library(compiled(m.text(), m.machine), ("f",), m.machine)
     x = np.random.default_rng(0).uniform(low, high, 1 << 16).astype(np.float32)
     y = np.empty_like(x)
-    pool().run(library.address("f"), x.ctypes.data, y.ctypes.data, 1, 0)
+    prepared(library.address("f"), x.ctypes.data, y.ctypes.data, 1, 0)()
     exact = {"exp": np.exp, "tanh": np.tanh, "logistic": lambda v: 1 / (1 + np.exp(-v))}[name](x.astype(np.float64))
     allowed = ulp if MACHINES[machine].fused else ulp + 2
     assert (np.abs(y - exact) / np.spacing(np.abs(exact).astype(np.float32))).max() <= allowed
@@ -103,7 +103,7 @@ def test_threads_meet_at_barriers_run_after_run() -> None:
     library = Library(compiled(m.text(), host()), ("f",), host())
     cells = np.zeros(16, np.int64)
     for _ in range(2000):
-        pool().run(library.address("f"), cells.ctypes.data, 0, min(2, pool().threads), 6)
+        prepared(library.address("f"), cells.ctypes.data, 0, min(2, pool().threads), 6)()
     assert cells[0] == 6000
 
 

@@ -180,8 +180,8 @@ def test_records_are_read_as_they_were_written(array: np.ndarray[Any, Any]) -> N
     port = Port("x", "float32", (None, 2), ChannelQuant((0.1, 1e-9), 1), True, array, (-1.0, 0.5), ((0.5,), (2.0,)))
     operand = Operand(Type.TENSOR_FLOAT32, (1, 2), Quant(0.3, -4), Lifetime.CONSTANT, array)
     want = records.Kept(Rim((port,), (), (Entry("e", (("a", "b"),)),), Source("tflite", labels=("cat", "dog"))),
-                        (0,), (1,), {0: operand}, ((1, 2), None), (None, 0), (1,), {}, {}, 64, 2, (("x", "y"),),
-                        (), (b"", b"code"), 3)
+                        (0,), (1,), {0: operand}, ((1, 2), None), (None, 0), (1,), ((0, 1),), {}, {}, 64, 2,
+                        (("x", "y"),), (), (b"", b"code"), 3)
     got = records.read(records.written(want))
     (found,), kept_operand = got.rim.inputs, got.operands[0]
     for other in (found.initial, kept_operand.value):

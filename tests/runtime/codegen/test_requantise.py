@@ -11,7 +11,7 @@ from natively import MACHINES
 from nnx_convert.runtime.codegen.ir import Function, Module, vector
 from nnx_convert.runtime.codegen.machine import host
 from nnx_convert.runtime.codegen.objects import Library, compiled
-from nnx_convert.runtime.codegen.pool import RUN, pool
+from nnx_convert.runtime.codegen.pool import RUN, prepared
 from nnx_convert.runtime.codegen.requantise import Range, Scaling, Steps, block, blocks, narrowed, planned, scaled
 from nnx_convert.runtime.fixedpoint import away, scale32
 
@@ -56,7 +56,7 @@ def natively(scaling: Scaling, x: Array, out: Range, machine: str) -> Array:
     f.finish()
     library = Library(compiled(m.text(), m.machine), ("f",), m.machine)
     cells, given = x.astype(np.int32), blocks(np.zeros(16, np.int64), scaling, lanes)
-    pool().run(library.address("f"), cells.ctypes.data, given.ctypes.data, 1, 0)
+    prepared(library.address("f"), cells.ctypes.data, given.ctypes.data, 1, 0)()
     return cells.astype(np.int8)
 
 
