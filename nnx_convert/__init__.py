@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .artifact import load as load
     from .builder import ModelBuilder as ModelBuilder
+    from .check import Check as Check, check as check
     from .codes import (
         FeatureLevel as FeatureLevel,
         FuseCode as FuseCode,
@@ -48,6 +49,7 @@ _HOMES = {
     "artifact": "load",
     "builder": "ModelBuilder",
     "codes": "FeatureLevel FuseCode OperandCode OperationCode OperationCodeEx PaddingCode ResultCode",
+    "check": "Check check",
     "convert": "compile convert",
     "errors": "ArtifactError FormatError InputError ModelError NnxError RunError StrictError Unsupported UsageError",
     "model": "Model",

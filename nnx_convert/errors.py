@@ -29,7 +29,7 @@ class ExitCode(IntEnum):
                 ExitCode.DIFFERENT: "the numbers differ from those of --expect",
                 ExitCode.USAGE: "an option, an argument or an output path makes no sense",
                 ExitCode.UNREADABLE: "the file is missing, broken, or holds what has no counterpart",
-                ExitCode.UNSUPPORTED: "under --strict, the target does not take an operation",
+                ExitCode.UNSUPPORTED: "the target does not take an operation: under --strict, or check --fail-on",
                 ExitCode.FAILED: "the run failed, or its inputs do not fit; also a fault of the program itself"}[self]
 
 

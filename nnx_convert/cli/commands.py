@@ -13,7 +13,7 @@ from . import screen
 from .group import Commands
 from .options import (
     BACKENDS, MODEL, Work, engines, entered, examples, named_files, reported, reports, rounded, shaped, targeted,
-    threaded)
+    targeted_by, threaded)
 
 
 @click.group(cls=Commands, context_settings={"max_content_width": 100})
@@ -98,6 +98,26 @@ def bench(**options: Any) -> Work:
     """Time runs of a .tflite, .onnx or .nnx FILE: median and least, copies of inputs and outputs included."""
     from .timing import bench_file
     return partial(bench_file, **options)
+
+
+@commands.command(epilog=examples("check model.tflite", "check model.onnx --target 29 --fail-on host,partitions>1",
+                                  "check model.tflite --all-targets --json"),
+                  short_help="what a device takes, what it does not, why, what to change")
+@click.argument("model", type=MODEL)
+@targeted
+@click.option("--all-targets", "every", is_flag=True, help="Beside it a line for each feature level there is.")
+@click.option("--fail-on", default="", metavar="CONDITIONS",
+              help="End with 4 where one is met: host, refused, level>29, partitions>1; separated by commas.")
+@entered
+@shaped
+@reported
+def check(**options: Any) -> Work:
+    """Say of each operation of MODEL whether the device takes it, from which level on, or which rule it breaks.
+
+    MODEL is a .tflite, .onnx or .nnx file. Nothing is written. The last line has the figures of --fail-on.
+    """
+    from .checking import check_file
+    return partial(check_file, **targeted_by(options))
 
 
 @commands.command(epilog=examples("ops", "ops CONV_2D", "ops CONV_2D --json"),

@@ -121,6 +121,14 @@ def targeted(command: Function) -> Function:
     return command
 
 
+def targeted_by(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of `targeted` as the target that they say."""
+    from ..target import Target
+    level, no_ex, none = (options.pop(n) for n in ("target", "no_ex", "no_experimental"))
+    ways = {n: options.pop(n) for n in ("sparse", "hybrid", "int64", "qdq")}
+    return {**options, "target": Target(int(level.removeprefix("fl")), not no_ex, not none, **ways)}
+
+
 def entered(command: Function) -> Function:
     """The entry point of a source file."""
     option = click.option("--signature", metavar="NAME",

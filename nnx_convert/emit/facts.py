@@ -132,11 +132,11 @@ def host(models: Iterable[Model]) -> tuple[HostFacts, ...]:
         for o, origin in zip(m.operations, m.origin or ("",) * len(m.operations), strict=True):
             if o.op.host:
                 name = o.op.name.removeprefix("host.")
-                found.setdefault((name, _why(m.notes, origin, name)), []).append(origin)
+                found.setdefault((name, why_host(m.notes, origin, name)), []).append(origin)
     return tuple(HostFacts(name, len(at), at[0], why) for (name, why), at in found.items())
 
 
-def _why(notes: Iterable[str], origin: str, name: str) -> str:
+def why_host(notes: Iterable[str], origin: str, name: str) -> str:
     """What lowering noted when it gave an operation to the host."""
     head = f"{origin}: to_host on {name}: "
     why = next((n.removeprefix(head) for n in notes if n.startswith(head)), "")

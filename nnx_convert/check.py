@@ -1,0 +1,180 @@
+"""The verdict before the device gives it: what a target takes of a model, what it does not and what would change that.
+
+What to change is found by trying: the model is lowered again with another option, for a higher level, with its open
+sizes set; an option is named for an operation where all that this operation became is taken then.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from .codes import FeatureLevel
+from .convert import Data, Progress, Source, evaluate, folder_of, import_graph, kind, read, sizes
+from .emit.verdicts import Verdict, partitions, taker, verdicts
+from .errors import NnxError
+from .graph import Graph
+from .model import Model
+from .target import Target, level_name
+from .types import Shape
+
+#: What is said where no option and no level changes anything.
+REPLACE = "no option or level changes this: replace it in the model, or leave it to the host"
+#: The same where the table has a rule that the operation breaks.
+HOLD = "no option or level changes this: export the model so that it holds, or leave it to the host"
+#: The same of a model whose source file is not at hand.
+RECONVERT = "convert the source file for this target"
+#: The levels there are, as `Target` takes them.
+LEVELS = tuple(int(v) for v in FeatureLevel if v is not FeatureLevel.EXPERIMENTAL)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A model as a target takes it.
+
+    `verdicts` are those of its operations and of its subgraphs' (see `emit.verdicts.Verdict`), `partitions` the
+    pieces of the main model that a driver would see, each the numbers of its operations.
+    """
+
+    model: Model
+    target: Target
+    verdicts: tuple[Verdict, ...]
+    partitions: tuple[tuple[int, ...], ...]
+
+    @property
+    def host(self) -> int:
+        """How many operations run on the host, as no device has them."""
+        return sum(v.kind == "host" for v in self.verdicts)
+
+    @property
+    def refused(self) -> int:
+        """How many operations the device does not run, those of the host included."""
+        return sum(not v.taken for v in self.verdicts)
+
+    @property
+    def level(self) -> int:
+        """The first feature level that takes what is not the host's."""
+        return self.model.level
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """A source file's graph, and how it is lowered: once for each target and set of sizes that is asked about."""
+
+    data: Data
+    folder: Path | None
+    shapes: Mapping[str, Shape]
+    signature: str | None
+    graph: Graph
+    known: dict[Target, Model] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: Data, folder: Path | None, shapes: Mapping[str, Shape], signature: str | None) -> Lowering:
+        """Of a file's bytes; raises what `import_graph` does."""
+        return cls(data, folder, shapes, signature, import_graph(data, shapes, signature, folder))
+
+    def model(self, target: Target) -> Model:
+        """The model for a target."""
+        if target not in self.known:
+            from .lowering.flatten import flatten
+            from .lowering.pipeline import lower
+            legal, trace = lower(self.graph, target, evaluate)
+            self.known[target] = flatten(legal, tuple(dict.fromkeys(str(e) for e in trace if e.did and e.why)))
+        return self.known[target]
+
+    def lost(self, target: Target) -> frozenset[str]:
+        """The places in the source file of what the target does not take."""
+        return frozenset(v.place.origin for v in verdicts(self.model(target), target) if not v.taken)
+
+    def sized(self) -> Lowering | None:
+        """The same with each open size 1; None where none is open, or where the file does not take that."""
+        shapes = {p.name: tuple(n or 1 for n in p.shape) for p in self.graph.rim.inputs if p.shape and None in p.shape}
+        try:
+            return Lowering.of(self.data, self.folder, {**self.shapes, **shapes}, self.signature) if shapes else None
+        except NnxError:
+            return None
+
+
+def check(source: Source, target: Target = Target(), *, shapes: Mapping[str, Shape] | None = None,  # noqa: B008
+          signature: str | None = None, folder: str | Path | None = None, progress: Progress | None = None) -> Check:
+    """What a target takes of a .tflite, .onnx or .nnx model (a path, a file object or bytes), and what to change.
+
+    The options are those of `convert`. Raises `FormatError` on a broken file, `Unsupported` on what has no
+    counterpart.
+    """
+    found, = checks(source, (target,), shapes=shapes, signature=signature, folder=folder, progress=progress)
+    return found
+
+
+def checks(source: Source, targets: Sequence[Target], *, shapes: Mapping[str, Shape] | None = None,
+           signature: str | None = None, folder: str | Path | None = None, progress: Progress | None = None
+           ) -> tuple[Check, ...]:
+    """The same for several targets: the file is read once."""
+    said = progress or (lambda stage: None)
+    said("reading")
+    data, name = read(source)
+    try:
+        if kind(data) == "nnx":
+            from .artifact import from_bytes
+            model = from_bytes(data)
+            return tuple(_checked(model, target, {}) for target in targets)
+        lowering = Lowering.of(data, folder_of(source, folder), sizes(shapes), signature)
+        sized, found = lowering.sized(), []
+        for target in targets:
+            said(f"lowering for {target}")
+            model = lowering.model(target)
+            said("trying what would change it")
+            found.append(_checked(model, target, dict(_changes(lowering, sized, target))))
+        return tuple(found)
+    except NnxError as error:
+        raise error.at(name) from error
+
+
+def _checked(model: Model, target: Target, changes: Mapping[str, str]) -> Check:
+    """The verdicts, with what to change by the places of those that are not taken."""
+    found = []
+    for v in verdicts(model, target):
+        change = changes.get(v.place.origin, REPLACE if changes else RECONVERT)
+        if change == REPLACE and v.rule.startswith(f"{v.place.name}: "):
+            change = HOLD
+        found.append(v if v.taken else replace(v, change=change))
+    taken = taker(target)
+    pieces = partitions(model, [taken(model, n) for n in range(len(model.operations))])
+    return Check(model, target, tuple(found), pieces)
+
+
+def _changes(lowering: Lowering, sized: Lowering | None, target: Target) -> Iterator[tuple[str, str]]:
+    """Places in the source file and what would have the device take all that they become, the least change first."""
+    left = set(lowering.lost(target))
+    for text, other, way in _trials(lowering, sized, target, left):
+        lost = way.lost(other)
+        yield from ((place, text) for place in left - lost)
+        left &= lost
+    yield from ((place, REPLACE) for place in left)
+
+
+def _trials(lowering: Lowering, sized: Lowering | None, target: Target, left: set[str]
+            ) -> Iterator[tuple[str, Target, Lowering]]:
+    """What may be changed, in words and as a lowering; nothing more once nothing is `left`.
+
+    All of it together comes first, unsaid: where that changes nothing, no part of it does.
+    """
+    options = {"--hybrid float": replace(target, hybrid="float"), "--int64 narrow": replace(target, int64="narrow"),
+               "--qdq codes": replace(target, qdq="codes"), "--qdq floats": replace(target, qdq="floats"),
+               "a device with NNAPI-EX": replace(target, ex=True),
+               "a device with DENSIFY": replace(target, experimental=True)}
+    higher = [n for n in LEVELS if n > target.level]
+    most = replace(target, level=max(LEVELS), ex=True, experimental=True, hybrid="float", int64="narrow")
+    if not left or left <= (sized or lowering).lost(most):
+        return
+    if sized is not None and left:
+        names = (p.name for p in lowering.graph.rim.inputs if p.shape and None in p.shape)
+        yield f"known sizes: --shape {next(names)}=...", target, sized
+    for text, other in options.items():
+        if left and other != target:
+            yield text, other, lowering
+    for level in higher:
+        if left:
+            yield f"--target {'fl' * (level > 1_000_000)}{level_name(level)}", replace(target, level=level), lowering
+    if left:
+        yield "a higher level and the options above together", most, sized or lowering
