@@ -1,13 +1,14 @@
 """Convolutions of bytes and products by constant matrices, as one micro-kernel.
 
 As in `dense`, with four bytes of the depth at a time where the machine multiplies so many at once (unsigned by signed
-ones: signed activations are read with 128 added, which the start values take back), else two, widened to 16 bits.
-Memory holds the model's own bytes. Weights that are no signed bytes less their zero point lie lower: `Micro.shift`.
+ones: signed activations are read with 128 added, which the start values take back), else two, widened to 16 bits in
+`rooms`. Memory holds the model's own bytes. Weights that are no signed bytes less their zero point lie lower:
+`Micro.shift`.
 """
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -22,15 +23,17 @@ from .amx import LANES, Depth, Tiled, config, height_of, packed as packed_tiles,
 from .dense import as_row, pads, rows_of, runs_of
 from .elements import matched
 from .epilogue import Epilogue, blocks_of, dealt, order_of
-from .integers import flipped, lift, pairs, quads, widened
+from .integers import flipped, lift, quads
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .nearest import product_scales
 from .places import Border, Place
+from .rooms import BEYOND, Pairs, Room, held
 from .requantise import Range, Scaling, Steps, block, planned
 from .sums import Addition, addition_of, joins
 from .tasks import Family, Group, Task, Workshop, kind, native
 from .tiles import FIT, Spot, Tile, best, cut, unrolled
+from .wholes import STEP
 
 #: Pixels that fit beside so many vectors of channels where each pixel is summed, too, in 32 registers.
 SHIFTED = {1: 14, 2: 9, 3: 6, 4: 5}
@@ -51,7 +54,7 @@ _sums: WeakKeyDictionary[Bound, Sums] = WeakKeyDictionary()
 class Micro:
     """A micro-kernel `(A, B, blocks, S)`: see `dense.Micro`; runs are of bytes. Sums go to S, pixel after pixel.
 
-    `together` bytes of the depth are multiplied at once. Sums begin with those of `blocks`, each vector's `start`
+    Four bytes of the depth are multiplied at once. Sums begin with those of `blocks`, each vector's `start`
     bytes apart. With a `shift`, weights lie so much lower than they are: each pixel's bytes are summed, too, and count
     so many times.
     """
@@ -61,7 +64,6 @@ class Micro:
     taps: int
     row: int
     runs: tuple[tuple[int, int], ...]
-    together: int
     signed: bool
     start: int
     shift: int = 0
@@ -97,28 +99,27 @@ class Micro:
     def _run(self, f: Function, a: str, b: str, sums: list[str], length: int) -> tuple[str, list[str]]:
         """The products of one run of neighbours; the panel's next place, and the sums."""
         lanes = f.machine.lanes
-        kind, size, steps = vector(lanes, "i32"), lanes * 4 * self.vectors, -(-length // self.together)
+        kind, size, steps = vector(lanes, "i32"), lanes * 4 * self.vectors, -(-length // STEP)
         turns = 2 if len(sums) <= unrolled(f.machine) and steps % 2 == 0 else 1
 
         def body(_: str, carried: list[str]) -> list[str]:
             a, b, now = carried[0], carried[1], carried[2:]
             for u in range(turns):
                 now = self._step(f, a, b, now, u)
-            return [f.at(a, self.together * turns), f.at(b, size * turns), *now]
+            return [f.at(a, STEP * turns), f.at(b, size * turns), *now]
         found = f.loop(0, steps, turns, [("ptr", a), ("ptr", b), *((kind, s) for s in sums)], body)
         return found[1], found[2:]
 
     def _step(self, f: Function, a: str, b: str, sums: list[str], step: int) -> list[str]:
         """Some bytes of the depth for all pixels and channels."""
         lanes, found = f.machine.lanes, list(sums)
-        four = self.together == 4
-        kind = vector(4 * lanes, "i8") if four else vector(2 * lanes, "i16")
+        kind = vector(4 * lanes, "i8")
         panel = [f.load(kind, b, (step * self.vectors + j) * lanes * 4) for j in range(self.vectors)]
         for i, offset in enumerate(self.a):
-            x = self._spread(f, a, offset + step * self.together)
+            x = self._spread(f, a, offset + step * STEP)
             for j in range(self.vectors):
                 n = i * self.vectors + j
-                found[n] = (quads if four else pairs)(f, lanes, found[n], x, panel[j])
+                found[n] = quads(f, lanes, found[n], x, panel[j])
             if self.shift:
                 n = len(self.a) * self.vectors + i
                 found[n] = quads(f, lanes, found[n], x, number(kind, 1))
@@ -127,13 +128,10 @@ class Micro:
     def _spread(self, f: Function, a: str, offset: int) -> str:
         """The next bytes of a pixel, in every lane."""
         lanes = f.machine.lanes
-        element = f"i{8 * self.together}"
-        whole = vector(lanes, element)
-        x = f.splat(whole, f.load(element, a, offset, 1))
-        if self.together == 4:
-            x = flipped(f, whole, x) if lift(f.machine, self.signed) else x
-            return f.let(f"bitcast {whole} {x} to {vector(4 * lanes, 'i8')}")
-        return widened(f, 2 * lanes, f.let(f"bitcast {whole} {x} to {vector(2 * lanes, 'i8')}"), self.signed, "i16")
+        whole = vector(lanes, "i32")
+        x = f.splat(whole, f.load("i32", a, offset, 1))
+        x = flipped(f, whole, x) if lift(f.machine, self.signed) else x
+        return f.let(f"bitcast {whole} {x} to {vector(4 * lanes, 'i8')}")
 
 
 @dataclass(frozen=True)
@@ -165,11 +163,19 @@ class Bytes:
         """The bytes of the weights of one vector of channels, for each lane of 32 bits four."""
         return 4 * self.taps * sum(-(-length // self.together) for _, length in self.runs)
 
-    def micro(self, pixels: int, vectors: int, lanes: int) -> Micro:
+    @property
+    def room(self) -> Room:
+        """How tiles lie in a room, where two bytes are multiplied at once."""
+        return Room(self.strides[1] * self.x.strides[2], self.taps, self.row, self.runs, self.signed)
+
+    def micro(self, pixels: int, vectors: int, lanes: int) -> Micro | Pairs:
         """The micro-kernel of a tile's size."""
+        start = block(self.formula) * lanes
+        if self.together == 2:
+            return Pairs(self.room.walk(pixels, vectors), start)
         step = self.strides[1] * self.x.strides[2]
         return Micro(tuple(i * step for i in range(pixels)), vectors, self.taps, self.row if self.taps > 1 else 0,
-                     self.runs, self.together, self.signed, block(self.formula) * lanes, self.shift)
+                     self.runs, self.signed, start, self.shift)
 
     def epilogue(self, vectors: int, tail: int, lanes: int) -> Epilogue:
         """What becomes of its sums."""
@@ -183,24 +189,60 @@ class Bytes:
 
     def _build(self, m: Module, name: str) -> None:
         f, lanes = Function(m, name, SHARED), m.machine.lanes
-        sums = self.tile.most * self.tile.vectors
-        room = f.let(f"alloca [{sums} x {vector(lanes, 'i32')}], align {4 * lanes}")
-        self.tile.walk(f, self.out.shape, lambda spot: self._tile(f, spot, room))
+        count = self.tile.most * self.tile.vectors
+        sums = f.let(f"alloca [{count} x {vector(lanes, 'i32')}], align {4 * lanes}")
+        if self.together == 2:
+            self._blocks(f, sums)
+        else:
+            self.tile.walk(f, self.out.shape, lambda spot: self._tile(f, spot, self._read(f, spot), sums))
         f.finish()
 
-    def _tile(self, f: Function, spot: Spot, room: str) -> None:
-        """One tile of one panel of channels."""
+    def _blocks(self, f: Function, sums: str) -> None:
+        """This thread's panels of blocks of tiles, each block of which is brought into a room first."""
+        n, rows, _, channels = self.out.shape
+        tiles, panels = n * rows * self.tile.parts, self.tile.panels(channels, f.machine.lanes)
+        size = self.room.size(self.tile.most)
+        block = held(tiles, size, panels * f.machine.lanes * self.tile.vectors * self.panel)
+        room = f.let(f"alloca [{block * size + BEYOND} x i8], align {BEYOND}")
+        first, last = f.share(-(-tiles // block) * panels)
+
+        def each(number: str, body: Callable[[Spot, str], None], panel: str) -> None:
+            begin = f.mul(number, block)
+
+            def one(tile: str, _: list[str]) -> None:
+                body(self.tile.spot(f, rows, tile, panel), f.at(room, f.mul(f.let(f"sub i64 {tile}, {begin}"), size)))
+            f.loop(begin, f.least(f.add(begin, block), tiles), 1, [], one, guarded=False)
+
+        def step(i: str, _: list[str]) -> None:
+            number, panel = f.div(i, panels), f.rem(i, panels)
+            new = f.let(f"or i1 {f.let(f'icmp eq i64 {i}, {first}')}, {f.let(f'icmp eq i64 {panel}, 0')}")
+            f.when(new, lambda: each(number, lambda spot, at: self._brought(f, spot, at), panel))
+            each(number, lambda spot, at: self._tile(f, spot, at, sums), panel)
+        f.loop(first, last, 1, [], step)
+
+    def _read(self, f: Function, spot: Spot) -> str:
+        """Where a tile's first pixel is read."""
+        return spot.at(f, self.x, self.strides, 0)
+
+    def _brought(self, f: Function, spot: Spot, to: str) -> None:
+        """What a tile reads, brought into a room."""
+        a = self._read(f, spot)
+        self.tile.sized(f, spot.part, lambda pixels: f.do(
+            f"call void @{self.room.emit(f.module, pixels)}(ptr {a}, ptr {to})"))
+
+    def _tile(self, f: Function, spot: Spot, a: str, sums: str) -> None:
+        """One tile of one panel of channels, which reads from an address."""
         lanes = f.machine.lanes
         wide = lanes * self.tile.vectors
-        a, c = spot.at(f, self.x, self.strides, 0), spot.at(f, self.out, (1, 1), wide)
+        c = spot.at(f, self.out, (1, 1), wide)
         b = f.at("%weights", f.add(self.weights, f.mul(spot.panel, wide * self.panel)))
         blocks = f.at("%weights", f.add(self.blocks, f.mul(spot.panel, wide * block(self.formula))))
         e = spot.at(f, self.extras[0], (1, 1), wide) if self.extras else c
 
         def call(pixels: int, vectors: int, tail: int) -> None:
             micro = self.micro(pixels, vectors, lanes).emit(f.module)
-            f.do(f"call void @{micro}(ptr {a}, ptr {b}, ptr {blocks}, ptr {room})")
-            f.do(f"call void @{self.epilogue(vectors, tail, lanes).emit(f.module)}(ptr {room}, ptr {c}, ptr {blocks}, "
+            f.do(f"call void @{micro}(ptr {a}, ptr {b}, ptr {blocks}, ptr {sums})")
+            f.do(f"call void @{self.epilogue(vectors, tail, lanes).emit(f.module)}(ptr {sums}, ptr {c}, ptr {blocks}, "
                  f"i64 {pixels}, ptr {e}, i64 0)")
         self.tile.fitted(f, self.out.shape[3], spot, call)
 

@@ -96,11 +96,14 @@ class Tile:
 
         def step(i: str, _: list[str]) -> None:
             high, low = f.div(i, inner), f.rem(i, inner)
-            tile, panel = (high, low) if by_pixels else (low, high)
-            line, part = f.div(tile, self.parts), f.rem(tile, self.parts)
-            image, y = f.div(line, rows), f.rem(line, rows)
-            body(Spot(image, y, self.first(f, part), part, panel, tile))
+            body(self.spot(f, rows, *((high, low) if by_pixels else (low, high))))
         f.loop(first, last, 1, [], step)
+
+    def spot(self, f: Function, rows: int, tile: str, panel: str) -> Spot:
+        """Where the tile of a number lies among those of images of so many rows."""
+        line, part = f.div(tile, self.parts), f.rem(tile, self.parts)
+        image, y = f.div(line, rows), f.rem(line, rows)
+        return Spot(image, y, self.first(f, part), part, panel, tile)
 
     def fitted(self, f: Function, channels: int, spot: Spot, call: Callable[[int, int, int], None]) -> None:
         """`call(pixels, vectors, tail)` with a tile's size there; `tail` lanes of the last vector count (0: all)."""

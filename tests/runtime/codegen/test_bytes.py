@@ -13,6 +13,7 @@ from nnx_convert import Model, ModelBuilder, OperandCode
 from nnx_convert.runtime.codegen.bytes import Micro, fitting
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module
 from nnx_convert.runtime.codegen.objects import assembly
+from nnx_convert.runtime.codegen.rooms import Pairs, Room
 from nnx_convert.schema import OPS
 
 Array = np.ndarray[Any, Any]
@@ -251,8 +252,10 @@ def test_no_micro_kernel_spills(machine: str, shift: int) -> None:
         if shift and not at.vnni:
             continue
         m = Module(at)
-        name = Micro(tuple(64 * i for i in range(pixels)), vectors, 1, 0, ((0, 64),), together, not shift, 64,
-                     shift).emit(m)
+        signed, runs = not shift, ((0, 64),)
+        places = tuple(64 * i for i in range(pixels))
+        name = (Micro(places, vectors, 1, 0, runs, signed, 64, shift) if together == 4 else
+                Pairs(Room(64, 1, 0, runs, signed).walk(pixels, vectors), 64)).emit(m)
         f = Function(m, "f", SHARED, exported=True)
         f.do(f"call void @{name}(ptr %arena, ptr %weights, ptr %arena, ptr %weights)")
         f.finish()

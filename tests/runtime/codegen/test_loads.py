@@ -10,12 +10,13 @@ from nnx_convert.runtime.codegen import bytes as of_bytes, dense
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module
 from nnx_convert.runtime.codegen.machine import Machine
 from nnx_convert.runtime.codegen.objects import assembly
+from nnx_convert.runtime.codegen.rooms import Pairs, Room
 from nnx_convert.runtime.codegen.tiles import FIT
 
 NEON, DOT = ARM["neon"], ARM["dotprod"]
 #: A vector that goes to the stack or comes from there.
 SPILT = re.compile(r"(?:ldr|ldp|str|stp)\tq\d+.*\[sp")
-Micro = dense.Micro | of_bytes.Micro
+Micro = dense.Micro | of_bytes.Micro | Pairs
 
 
 def loops(micro: Micro, machine: Machine) -> list[str]:
@@ -44,13 +45,15 @@ def test_floats(vectors: int, most: int) -> None:
         assert found and not SPILT.findall("".join(found)), pixels
 
 
-@pytest.mark.parametrize(("machine", "product", "shift"), [(NEON, "smull2", 0), (DOT, "sdot", 0), (DOT, "sdot", 3)])
+@pytest.mark.parametrize(("machine", "product", "shift"), [(NEON, "smull", 0), (DOT, "sdot", 0), (DOT, "sdot", 3)])
 @pytest.mark.parametrize("signed", [False, True])
 def test_bytes(machine: Machine, product: str, shift: int, signed: bool) -> None:
     together = 4 if machine.quads else 2
     for vectors, most in of_bytes.fitting(machine, together, shift > 0).items():
         for pixels in range(1, most + 1):
-            micro = of_bytes.Micro(places(pixels, 64), vectors, 1, 0, ((0, 64),), together, signed, 64, shift)
+            runs = ((0, 64),)
+            micro = (of_bytes.Micro(places(pixels, 64), vectors, 1, 0, runs, signed, 64, shift) if together == 4 else
+                     Pairs(Room(64, 1, 0, runs, signed).walk(pixels, vectors), 64))
             found = [loop for loop in loops(micro, machine) if product in loop]
             assert found and not SPILT.findall("".join(found)), (vectors, pixels)
 
