@@ -1,0 +1,330 @@
+"""Products of a few rows of floats by a matrix most of which is zeros: only blocks that are not all zeros are read.
+
+The matrix itself shows its blocks. Rows of blocks, those with the most blocks first, are done several at a time: step
+by step a block of each, of the inputs that an index tells. So all sums stay in registers; what a row lacks of the
+longest one's blocks are some that are zeros. What is left out is no product: where an input is infinite or no number,
+zeros make no NaN of it.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from ...ops import conv
+from ...types import F32, Array
+from ..bind import Bound
+from .dense import rows_of
+from .elements import BOUNDS
+from .folds import across
+from .ir import SHARED, Function, Module, number, vector
+from .machine import Machine
+from .places import ITEM, Place
+from .tasks import FAMILIES, Family, Group, Task, Workshop, either, native
+
+#: Outputs by inputs of the blocks that are looked for.
+BLOCKS = ((1, 1), (1, 4), (1, 8), (1, 16), (4, 1), (8, 1), (16, 1), (4, 4))
+#: Vectors of sums that are kept in registers, and rows of blocks whose indices are, where a block has several inputs;
+#: vectors of sums where each takes part of several blocks.
+SUMS, SHARING = 8, 4
+#: Rows that are worth it: of more, weights are read once for many anyway. Elements of a matrix that is no trifle.
+FEW, LARGE = 4, 1 << 14
+#: Bytes of an index, the inputs it tells apart, and how many are read at once at most.
+INDEX, REACH, WORD = 2, 1 << 16, 4
+#: Bytes of weights that come in a cycle, where they are not in the first cache.
+FROM_FAR = 16
+
+
+@dataclass(frozen=True)
+class Form:
+    """How blocks of `high` outputs by `wide` inputs are done: `slice` rows of blocks at a time.
+
+    A vector of `lanes` elements is a part of a block (or all of it), or of `rows` blocks below each other.
+    """
+
+    high: int
+    wide: int
+    lanes: int
+    rows: int
+    slice: int
+
+    @classmethod
+    def of(cls, block: tuple[int, int], few: int, machine: Machine) -> Form:
+        """That of blocks of a size, for so many rows of x."""
+        high, wide = block
+        length = high if high > 1 else wide
+        lanes = machine.lanes if length > 1 or machine.avx512 else 1     # others gather no faster than one by one
+        rows = max(1, lanes // length)
+        sums = (SUMS if rows == 1 else SHARING if wide == 1 or high == 1 else SUMS // rows) // few
+        return cls(high, wide, lanes, rows, rows * max(1, sums // max(1, length // lanes)))
+
+    @property
+    def down(self) -> bool:
+        """Whether a vector's lanes are outputs; else they are summed up at the end."""
+        return self.high > 1 or self.wide == 1
+
+    @property
+    def gathers(self) -> bool:
+        """Whether a vector's lanes are outputs of which each has an input of its own."""
+        return self.high == self.wide == 1 < self.rows
+
+    @property
+    def parts(self) -> int:
+        """Vectors of sums of a row of blocks; 1 where several rows share one."""
+        return max(1, (self.high if self.high > 1 else self.wide) // self.lanes)
+
+    @property
+    def each(self) -> int:
+        """Lanes of a vector that are of one block."""
+        return self.lanes // self.rows
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the weights of a step."""
+        return self.slice * self.high * self.wide * ITEM
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """Rows x by such a matrix. In the weights there are the steps before each slice, each row of blocks' first output
+    (32 bits both), its bias, the steps' indices of inputs, and their weights."""
+
+    x: Place
+    out: Place
+    form: Form
+    slices: int
+    bounds: int
+    order: int
+    bias: int
+    indices: int
+    weights: int
+    act: int
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("sparse", self), lambda name: self._build(m, name))
+
+    @property
+    def kind(self) -> str:
+        """The type of a vector."""
+        return vector(self.form.lanes)
+
+    @property
+    def few(self) -> int:
+        """Rows of x."""
+        return self.x.shape[2]
+
+    @property
+    def sums(self) -> int:
+        """Vectors of sums of one row of x."""
+        return self.form.slice // self.form.rows * self.form.parts
+
+    def _build(self, m: Module, name: str) -> None:
+        """Threads take turns, as the first slices have the most steps."""
+        f = Function(m, name, SHARED)
+        left = f.add(f.let(f"sub i64 {self.slices}, %thread"), f.let("add i64 %threads, -1"))
+        turns = f.let(f"udiv i64 {left}, %threads")
+        f.loop(0, turns, 1, [], lambda n, _: self._slice(f, f.add(f.mul(n, "%threads"), "%thread")))
+        f.finish()
+
+    def _slice(self, f: Function, n: str) -> None:
+        """The outputs of a slice."""
+        form, size = self.form, self.form.lanes * ITEM
+        first, last = (_entry(f, self.bounds, f.add(n, more)) for more in range(2))
+        bias = f.at("%weights", f.add(self.bias, f.mul(n, form.slice * form.high * ITEM)))
+        begin = [f.load(self.kind, bias, j * size) if form.down else number(self.kind, 0) for j in range(self.sums)]
+        carried = [("ptr", f.at("%weights", f.add(self.weights, f.mul(first, form.bytes)))),
+                   ("ptr", f.at("%weights", f.add(self.indices, f.mul(first, form.slice * INDEX)))),
+                   *((self.kind, value) for value in begin * self.few)]
+        x = f.at(self.x.base, self.x.offset)
+        sums = f.loop(first, last, 1, carried, lambda _, now: self._step(f, x, now))[2:]
+        for r in range(form.slice):
+            at = f.mul(_entry(f, self.order, f.add(f.mul(n, form.slice), r)), ITEM)
+            for row in range(self.few):
+                to = f.at(self.out.base, f.add(at, self.out.offset + row * self.out.strides[2]))
+                self._leave(f, r, sums[row * self.sums:][:self.sums], bias, to)
+
+    def _step(self, f: Function, x: str, now: list[str]) -> list[str]:
+        """One block of each row of the slice."""
+        form, size = self.form, self.form.lanes * ITEM
+        weights, indices, sums = now[0], now[1], list(now[2:])
+        inputs, n = [] if form.gathers else self._inputs(f, indices), 0
+        for group in range(0, form.slice, form.rows):
+            for column in range(form.wide if form.high > 1 else 1):
+                for part in range(form.parts):
+                    w = f.load(self.kind, weights, n * size)
+                    n += 1
+                    offset = (column if form.high > 1 else part * form.lanes) * ITEM
+                    for row in range(self.few):
+                        at = row * self.sums + group // form.rows * form.parts + part
+                        there = f.at(x, offset + row * self.x.strides[2])
+                        given = self._given(f, there, inputs[group:group + form.rows]) if inputs else self._gathered(
+                            f, there, f.at(indices, group * INDEX))
+                        sums[at] = f.fma(self.kind, given, w, sums[at])
+        return [f.at(weights, form.bytes), f.at(indices, form.slice * INDEX), *sums]
+
+    def _inputs(self, f: Function, indices: str) -> list[str]:
+        """The bytes to the inputs of a step's blocks; a word is read for several, as loads are what there are most."""
+        found, count = [], min(WORD, self.form.slice)
+        kind = f"i{8 * INDEX * count}"
+        for at in range(0, self.form.slice, count):
+            word = f.load(kind, indices, at * INDEX, INDEX)
+            for n in range(count):
+                one = f.let(f"lshr {kind} {word}, {8 * INDEX * n}") if n else word
+                one = f.let(f"and {kind} {one}, {REACH - 1}") if count > 1 else one
+                found.append(f.mul(one if count == WORD else f.let(f"zext {kind} {one} to i64"), ITEM))
+        return found
+
+    def _given(self, f: Function, x: str, there: list[str]) -> str:
+        """What a vector of weights is multiplied with: of each block one input for all lanes, or an input a lane."""
+        each = self.form.each
+        if not self.form.down:
+            return joined(f, [f.load(vector(each), f.at(x, at)) for at in there], each)
+        found = [f.splat(self.kind, f.load("float", f.at(x, at))) for at in there]
+        value = found[0]
+        for n, more in enumerate(found[1:], 1):
+            which = ", ".join(f"i32 {i + self.form.lanes * (i >= n * each)}" for i in range(self.form.lanes))
+            value = f.let(f"shufflevector {self.kind} {value}, {self.kind} {more}, <{self.form.lanes} x i32> <{which}>")
+        return value
+
+    def _gathered(self, f: Function, x: str, indices: str) -> str:
+        """The inputs at so many indices."""
+        lanes = self.form.lanes
+        narrow, wide = vector(lanes, "i16"), vector(lanes, "i32")
+        at = f.let(f"zext {narrow} {f.load(narrow, indices, 0, INDEX)} to {wide}")
+        places = f.let(f"getelementptr float, ptr {x}, {wide} {at}")
+        return f.call(self.kind, f"llvm.masked.gather.v{lanes}f32.v{lanes}p0",
+                      (f"<{lanes} x ptr>", f"align {ITEM} {places}"), (vector(lanes, "i1"), "splat (i1 true)"),
+                      (self.kind, "zeroinitializer"))
+
+    def _leave(self, f: Function, r: int, sums: list[str], bias: str, to: str) -> None:
+        """The outputs of one row of blocks of the slice, for one row of x."""
+        form = self.form
+        own = sums[r // form.rows * form.parts:][:form.parts]
+        if form.down and form.rows == 1:
+            for part, value in enumerate(own):
+                f.store(self.kind, f.clamp(self.kind, value, *BOUNDS[self.act]), to, part * form.lanes * ITEM)
+            return
+        value = own[0]
+        for more in own[1:]:
+            value = f.let(f"fadd {self.kind} {value}, {more}")
+        which = ", ".join(f"i32 {r % form.rows * form.each + i}" for i in range(form.each))
+        kind = f"<{form.each} x float>"
+        value = f.let(f"shufflevector {self.kind} {value}, {self.kind} poison, <{form.each} x i32> <{which}>")
+        if not form.down:
+            total, kind = across(f, kind, "SUM", value), "float"
+            value = f.let(f"fadd float {total}, {f.load('float', bias, r * ITEM)}")
+        f.store(kind, f.clamp(kind, value, *BOUNDS[self.act]), to)
+
+
+def _entry(f: Function, table: int, n: str) -> str:
+    """An entry of a table among the weights."""
+    return f.let(f"zext i32 {f.load('i32', f.at('%weights', f.add(table, f.mul(n, 4))))} to i64")
+
+
+def joined(f: Function, values: list[str], each: int) -> str:
+    """Vectors of `each` lanes, a power of two of them, as one."""
+    while len(values) > 1:
+        kind, which = vector(each), ", ".join(f"i32 {i}" for i in range(2 * each))
+        values = [f.let(f"shufflevector {kind} {a}, {kind} {b}, <{2 * each} x i32> <{which}>")
+                  for a, b in zip(values[::2], values[1::2], strict=True)]
+        each *= 2
+    return values[0]
+
+
+
+
+# What a matrix is made of, and whether that is worth it.
+def there(w: Array, block: tuple[int, int]) -> Array | None:
+    """Which blocks of a matrix [outputs, inputs] are not all zeros [outputs / high, inputs / wide]; None where they do
+    not fit it."""
+    (high, wide), (units, depth) = block, w.shape
+    if units % high or depth % wide:
+        return None
+    return np.asarray((w.reshape(units // high, high, depth // wide, wide) != 0).any((1, 3)))
+
+
+def cost(form: Form, blocks: int, few: int) -> float:
+    """Cycles of a product by so many blocks, as measured: a load of an index, of weights and of inputs at a time, or
+    what memory gives."""
+    vectors = blocks * form.high * form.wide / form.lanes
+    loads = blocks / 3 + vectors * (1 + form.rows * few) / 2
+    return max(1.25 * loads, blocks * (form.high * form.wide * ITEM + INDEX) / FROM_FAR)
+
+
+def dense_cost(units: int, depth: int, few: int, machine: Machine) -> float:
+    """Cycles of the same product by all of the matrix."""
+    return max(units * depth * ITEM / FROM_FAR, few * units * depth / machine.lanes / 2)
+
+
+def best(w: Array, few: int, machine: Machine) -> tuple[int, int] | None:
+    """The blocks by which a product with so many rows is done fastest; None where that is the whole matrix."""
+    (units, depth), found = w.shape, None
+    least = dense_cost(units, depth, few, machine)
+    for block in BLOCKS:
+        blocks, form = there(w, block), Form.of(block, few, machine)
+        if blocks is not None and form.parts * few <= SUMS:
+            now = cost(form, int(np.count_nonzero(blocks)), few)
+            if now < least:
+                found, least = block, now
+    return found
+
+
+def chosen(w: Array, few: int, machine: Machine) -> tuple[int, int] | None:
+    """The same, remembered while a matrix lives, as several ask on the way to its task."""
+    key = id(w), few, machine
+    if key not in _known:
+        _known[key] = ref(w, lambda _: _known.pop(key, None)), best(w, few, machine)
+    return _known[key][1]
+
+
+_known: dict[tuple[int, int, Machine], tuple[Any, tuple[int, int] | None]] = {}
+
+
+def _takes(b: Bound, machine: Machine) -> bool:
+    x, w, bias = (b.args[n] for n in ("x", "w", "b"))
+    if any(t.type != F32 for t in (x, w, bias, *b.outs)) or w.data is None or bias.data is None or w.size < LARGE:
+        return False
+    few, depth = x.size // w.shape[1], w.shape[1]
+    return 0 < few <= FEW and depth <= REACH and chosen(w.data, few, machine) is not None
+
+
+def _make(w: Workshop, group: Group) -> Task:
+    b = group.head
+    matrix = b.args["w"].data
+    units, depth = matrix.shape
+    x, out = rows_of(w.place(b.slots["x"]), depth), rows_of(w.place(b.outputs[0]), units)
+    block = chosen(matrix, x.shape[2], w.machine)
+    if block is None:
+        raise TypeError(b.op.name)
+    form = Form.of(block, x.shape[2], w.machine)
+    order, bounds, indices, weights = packed(matrix, form)
+    bias = b.args["b"].data.reshape(-1, form.high)[order]
+    return Sparse(x, out, form, len(bounds) - 1, w.pack(bounds), w.pack((order * form.high).astype(np.int32)),
+                  w.pack(bias), w.pack(indices), w.pack(weights), b.args["act"])
+
+
+def packed(w: Array, form: Form) -> tuple[Array, Array, Array, Array]:
+    """The rows of blocks in order, the longest first and the last one repeated up to a whole slice; the steps before
+    each slice, and all; the inputs at which the blocks of each step begin; the weights of each step."""
+    blocks = there(w, (form.high, form.wide))
+    assert blocks is not None
+    counts = blocks.sum(1)
+    order = np.argsort(-counts, kind="stable")
+    order = np.concatenate([order, np.repeat(order[-1:], -len(order) % form.slice)])
+    steps = counts[order[::form.slice]]
+    columns = np.argsort(~blocks, axis=1, kind="stable")          # a row's own blocks, then those that are zeros
+    cut = w.reshape(-1, form.high, blocks.shape[1], form.wide)
+    indices, weights = list[Array](), list[Array]()
+    for rows, count in zip(order.reshape(-1, form.slice), steps, strict=True):
+        own = columns[rows, :count].T
+        indices.append((own * form.wide).ravel())
+        some = cut[rows, :, own].reshape(-1, form.rows, form.high, form.wide)
+        weights.append((some.transpose(0, 3, 1, 2) if form.high > 1 else some).ravel())
+    return (order, np.concatenate([[0], np.cumsum(steps)]).astype(np.int32),
+            np.concatenate(indices).astype(np.uint16), np.concatenate(weights).astype(np.float32))
+
+
+native(either(Family(_takes, _make), FAMILIES[conv.FULLY_CONNECTED.name]), conv.FULLY_CONNECTED)
