@@ -179,7 +179,8 @@ FAMILIES: dict[str, Family] = {}
 MODULES = ("dense", "winograd", "depthwise", "elements", "folds", "copies", "layouts", "edges", "matmul", "bytes",
            "sums", "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells",
            "intcells", "svdf", "bytecells", "reductions", "curves", "tabled", "intsoftmax", "hybrid", "nibbles",
-           "rescaled", "detections", "extremes", "trees", "running", "fourier", "magnitudes", "lookups", "sparse")
+           "rescaled", "detections", "extremes", "trees", "running", "fourier", "magnitudes", "signals",
+           "lookups", "sparse")
 
 
 def native(family: Family, *ops: OpDef, of_bytes: bool = False, otherwise: bool = False) -> None:
