@@ -23,7 +23,7 @@ MAY: dict[str, tuple[str, ...]] = {
     "onnx_backend": EVERYTHING,
 }
 #: What a top-level module or package belongs to, where that is not its own name.
-LAYER = {"contents": "types", "builder": "model", "artifact": "model", "check": "convert", "__init__": "top", "__main__": "cli",
+LAYER = {"contents": "types", "builder": "model", "artifact": "model", "check": "convert", "inspection": "convert", "__init__": "top", "__main__": "cli",
          "cli_run": "cli"}
 #: Heavy packages -> the layers that may import them.
 OUTSIDE = {"onnx": {"frontends", "onnx_backend"}, "tflite": {"frontends"}, "flatbuffers": {"frontends"},

@@ -12,8 +12,8 @@ from .. import __version__
 from . import screen
 from .group import Commands
 from .options import (
-    BACKENDS, MODEL, Work, engines, entered, examples, named_files, reported, reports, rounded, shaped, targeted,
-    targeted_by, threaded)
+    BACKENDS, MODEL, Work, engines, entered, examples, named_files, reported, reports, rounded, sections, shaped,
+    targeted, targeted_by, threaded)
 
 
 @click.group(cls=Commands, context_settings={"max_content_width": 100})
@@ -118,6 +118,23 @@ def check(**options: Any) -> Work:
     """
     from .checking import check_file
     return partial(check_file, **targeted_by(options))
+
+
+@commands.command(epilog=examples("inspect model.tflite", "inspect model.tflite --sparsity --quant",
+                                  "inspect model.nnx --memory --json"),
+                  short_help="what a file holds: operations, tensors, grids, memory")
+@click.argument("file", type=MODEL)
+@sections
+@entered
+@shaped
+@reported
+def inspect(**options: Any) -> Work:
+    """Show what a .tflite, .onnx or .nnx FILE holds: in short, or the tables asked for.
+
+    A source file is shown as it is, before anything is lowered.
+    """
+    from .inspecting import inspect_file
+    return partial(inspect_file, **options)
 
 
 @commands.command(epilog=examples("ops", "ops CONV_2D", "ops CONV_2D --json"),

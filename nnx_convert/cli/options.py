@@ -129,6 +129,16 @@ def targeted_by(options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "target": Target(int(level.removeprefix("fl")), not no_ex, not none, **ways)}
 
 
+def sections(command: Function) -> Function:
+    """The tables of `inspect`."""
+    for name, text in (("memory", "What of the arena is in use at each step."),
+                       ("quant", "The grid of each tensor, and the reals that it reaches."),
+                       ("sparsity", "What of the constants is not zero, their levels, the bytes saved."),
+                       ("tensors", "Every tensor."), ("ops", "Every operation.")):
+        command = click.option(f"--{name}", "sections", flag_value=name, multiple=True, help=text)(command)
+    return command
+
+
 def entered(command: Function) -> Function:
     """The entry point of a source file."""
     option = click.option("--signature", metavar="NAME",

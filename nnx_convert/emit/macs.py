@@ -15,6 +15,17 @@ def macs(model: Model) -> int | None:
         return None
 
 
+def macs_by_operation(model: Model) -> list[int | None]:
+    """The multiply-adds of each operation, without those of the subgraphs it runs; None where a size is open."""
+    found: list[int | None] = []
+    for n, checked in enumerate(model.checked):
+        try:
+            found.append(_of(model, n, checked))
+        except Undecided:
+            found.append(None)
+    return found
+
+
 def _of(model: Model, number: int, checked: Checked) -> int:
     operation = model.operations[number]
     return multiplied(operation.op, checked.args, [model.operands[i].tensor() for i in operation.outputs])

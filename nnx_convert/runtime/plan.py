@@ -84,6 +84,14 @@ def plan(program: Program, *, share: bool = True) -> Plan:
                       for row, step in zip(scratch, program.steps, strict=True)))
 
 
+def lifetimes(program: Program) -> dict[Slot, tuple[int, int]]:
+    """The steps between which each array of the arena is needed: -1 for an input, the number of steps for an output."""
+    first = {i: n for n, step in enumerate(program.steps) for i in step.outs}
+    last = _last_reads(program)
+    return {i: (first.get(i, -1), last.get(i, first.get(i, -1))) for i in program.tensors
+            if i not in program.constants and (i in first or i in program.inputs)}
+
+
 def _last_reads(program: Program) -> dict[Slot, int]:
     last = {i: n for n, step in enumerate(program.steps) for i in step.reads}
     return last | dict.fromkeys(program.outputs, len(program.steps))

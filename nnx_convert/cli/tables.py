@@ -1,0 +1,67 @@
+"""Tables on a screen: at most 100 columns, texts that are too long cut in columns that say they may be."""
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..emit.report import WIDTH
+from .screen import Volume, colourful, printable, volume
+
+#: Between columns, and what stands for the rest of a text.
+GAP, MORE = "  ", "..."
+#: A column that may be cut keeps so many characters at least.
+LEAST = 8
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column by its title; a `flexible` one is cut where the screen ends, a `right` one has numbers."""
+
+    title: str
+    right: bool = False
+    flexible: bool = False
+
+
+def show_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; with --verbose nothing is cut. A table without rows says that there is nothing."""
+    cells = [[printable(c) for c in row] for row in rows]
+    titles = [c.title for c in columns]
+    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+    if volume.get() is not Volume.VERBOSE:
+        widths = fitted(columns, widths)
+    bold, plain = ("\x1b[1m", "\x1b[0m") if colourful() else ("", "")
+    sys.stdout.write(f"{bold}{line(columns, widths, titles)}{plain}\n")
+    for row in cells:
+        sys.stdout.write(line(columns, widths, row) + "\n")
+    if not rows:
+        sys.stdout.write("none\n")
+
+
+def fitted(columns: Sequence[Column], widths: Sequence[int]) -> list[int]:
+    """Widths that fit into the screen: the widest flexible column gives first."""
+    found = list(widths)
+    over = sum(found) + len(GAP) * (len(found) - 1) - WIDTH
+    while over > 0:
+        flexible = [n for n, c in enumerate(columns) if c.flexible and found[n] > LEAST]
+        if not flexible:
+            break
+        widest = max(flexible, key=lambda n: found[n])
+        found[widest] -= 1
+        over -= 1
+    return found
+
+
+def line(columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str]) -> str:
+    """A row's cells side by side."""
+    parts = [cut(cell, width).rjust(width) if c.right else cut(cell, width).ljust(width)
+             for c, width, cell in zip(columns, widths, cells, strict=True)]
+    return GAP.join(parts).rstrip()
+
+
+def cut(text: str, width: int) -> str:
+    """A text in so many characters: its begin and its end, which is where names differ."""
+    if len(text) <= width:
+        return text
+    head = (width - len(MORE)) // 2
+    return text[:head] + MORE + text[len(text) - (width - len(MORE) - head):]
