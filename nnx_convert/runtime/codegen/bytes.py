@@ -29,7 +29,7 @@ from .machine import Machine
 from .nearest import product_scales
 from .places import Border, Place
 from .rooms import BEYOND, Pairs, Room, held
-from .requantise import Range, Scaling, Steps, block, planned
+from .requantise import Range, Scaling, Steps, block, cut_by, directed, planned
 from .sums import Addition, addition_of, joins
 from .tasks import Family, Group, Task, Workshop, kind, native
 from .tiles import FIT, Spot, Tile, best, cut, unrolled
@@ -191,11 +191,15 @@ class Bytes:
         f, lanes = Function(m, name, SHARED), m.machine.lanes
         count = self.tile.most * self.tile.vectors
         sums = f.let(f"alloca [{count} x {vector(lanes, 'i32')}], align {4 * lanes}")
+        cut_by(f, self.formula, lambda: self._walk(f, sums))
+        f.finish()
+
+    def _walk(self, f: Function, sums: str) -> None:
+        """This thread's tiles."""
         if self.together == 2:
             self._blocks(f, sums)
         else:
             self.tile.walk(f, self.out.shape, lambda spot: self._tile(f, spot, self._read(f, spot), sums))
-        f.finish()
 
     def _blocks(self, f: Function, sums: str) -> None:
         """This thread's panels of blocks of tiles, each block of which is brought into a room first."""
@@ -302,10 +306,10 @@ def reals(b: Bound, count: int) -> list[float]:
 
 
 def scaling(b: Bound, reach: tuple[Array, Array], machine: Machine) -> Scaling:
-    """How an operation's sums, from the least to the greatest, become its outputs."""
+    """How an operation's sums, from the least to the greatest, become its outputs: within `cut_by`."""
     steps = Steps.of(np.array(reals(b, reach[0].size)), *reach, kind(b.op) in BY_DOUBLES)
     fast = product_scales(b.args["x"], b.args["w"], b.outs[0], reach[0].size)
-    return planned(steps, Range.of(b.outs[0], b.args["act"]), machine, fast)
+    return planned(steps, Range.of(b.outs[0], b.args["act"]), machine, fast, cut=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,13 +346,14 @@ def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, in
     """The task of filters [out, kh, kw, in] over an image, and of the addition that may follow in the group."""
     b = group.head
     channels, kh, kw, depth = filters.shape
-    added = addition_of(group, w.machine)
-    extras: Extras = (matched(w.place(added[1]), out.shape),) if added else ()
     matrix, zero = filters.reshape(channels, -1).T, grid(b.args["w"])[1]
     reach, start = sums(b, matrix)
+    found = scaling(b, reach, w.machine)
+    added = addition_of(group, w.machine, directed(w.machine, found.formula))
+    extras: Extras = (matched(w.place(added[1]), out.shape),) if added else ()
     centred = matrix.astype(np.int16) - zero
     layer = Layer(x, out, strides, dilations[0] * x.strides[1], runs_of(kw, dilations[1], depth, x), (kh, kw),
-                  centred.reshape(kh, -1, channels), lower_of(filters, zero), start, scaling(b, reach, w.machine),
+                  centred.reshape(kh, -1, channels), lower_of(filters, zero), start, found,
                   Range.of(b.outs[0], b.args["act"]), x_signed(b), added[0] if added else None, extras)
     return _tiled(w, layer) or _vectors(w, layer)
 

@@ -148,6 +148,11 @@ class Depthwise:
 
     def _build(self, m: Module, name: str) -> None:
         f = Function(m, name, SHARED)
+        self._walk(f)
+        f.finish()
+
+    def _walk(self, f: Function) -> None:
+        """This thread's bands of rows."""
         n, h, _, _ = self.out.shape
         bands = -(-h // self.patch[0])
         first, last = f.share(n * bands)
@@ -161,7 +166,6 @@ class Depthwise:
             else:
                 self._band(f, image, at, self.patch[0])
         f.loop(first, last, 1, [], band)
-        f.finish()
 
     def _band(self, f: Function, image: str, at: str, rows: int) -> None:
         """So many rows of outputs, patch after patch."""

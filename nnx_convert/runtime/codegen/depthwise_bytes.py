@@ -24,7 +24,7 @@ from .epilogue import blocks_of, from_zero, order_of
 from .integers import bounded, clipped, flipped, lift, pairs, quads, quartered, widened, woven
 from .ir import Function, Module, vector
 from .machine import Machine
-from .requantise import NOTHING, Range, block, scaled
+from .requantise import NOTHING, Range, block, cut_by, scaled
 from .tasks import Family, Group, Task, Workshop, native
 
 #: Taps of one row of a filter that meet cells woven together: for each cell the tap's column, or -1.
@@ -171,6 +171,9 @@ class Strips(Depthwise):
     signed: bool = False
     formula: str = ""
     range: Range = NOTHING
+
+    def _walk(self, f: Function) -> None:
+        cut_by(f, self.formula, lambda: super(Strips, self)._walk(f))
 
     def _patch(self, f: Function, now: list[str], rows: int, columns: int) -> None:
         """All channels of one patch."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...types import Array, Tensor
 from ..fixedpoint import activation_range, away, grid, multipliers
+from .directed import single, toward_zero
 from .integers import bounded, signed_like
 from .ir import Function, number, vector
 from .machine import Machine
@@ -35,6 +36,8 @@ FINE = 2.0 ** -23
 TOGETHER = 128
 #: The rounding of AVX-512's instructions: toward zero, without exceptions.
 TOWARD_ZERO = 11
+#: Formulas in FLOAT32 whose last step is a product and a sum that may be cut.
+CUT = frozenset({"above", "around", "finely above", "finely around"})
 
 
 @dataclass(frozen=True)
@@ -144,13 +147,30 @@ class Steps:
         return bool(not deep and not wide and (self.reals * self.bound < 2.0 ** 30).all())
 
 
-def planned(steps: Steps, out: Range, machine: Machine, fast: Array) -> Scaling:
-    """The cheapest formula that is exact for every channel; where rounding is fast, that of these multipliers."""
+def directed(machine: Machine, formula: str) -> bool:
+    """Whether a formula is cut by the processor's state, where its instructions have no rounding of their own."""
+    return not machine.avx512 and formula in CUT
+
+
+def cut_by(f: Function, formula: str, body: Callable[[], None]) -> None:
+    """Write `body`, whose calls use a formula that was planned to be cut: see `toward_zero`."""
+    if directed(f.machine, formula):
+        toward_zero(f, body)
+    else:
+        body()
+
+
+def planned(steps: Steps, out: Range, machine: Machine, fast: Array, cut: bool = False) -> Scaling:
+    """The cheapest formula that is exact for every channel; where rounding is fast, that of these multipliers.
+
+    If `cut`, who uses the formula does so within `cut_by`.
+    """
     if machine.fast:
         return Scaling("nearest", (fast,))
-    asked = f"{out} {steps.exact} {machine.switches}".encode()
+    rounding = Rounding(machine.fused, machine.avx512 or cut, cut and not machine.avx512)
+    asked = f"{out} {steps.exact} {rounding}".encode()
     question = (asked, *(a.tobytes() for a in (steps.m, steps.s, steps.reals, steps.low, steps.high)))
-    formula, *parameters = apart(recalled(question, lambda: _written(_planned(steps, out, machine))))
+    formula, *parameters = apart(recalled(question, lambda: _written(_planned(steps, out, rounding))))
     kinds = PARAMETERS[formula.decode()]
     return Scaling(formula.decode(), tuple(np.frombuffer(p, TYPES[k]) for p, k in zip(parameters, kinds, strict=True)))
 
@@ -161,14 +181,33 @@ def _written(found: Scaling) -> bytes:
                                                zip(found.parameters, kinds, strict=True))))
 
 
-def _planned(steps: Steps, out: Range, machine: Machine) -> Scaling:
+@dataclass(frozen=True)
+class Rounding:
+    """How a formula's last product and sum are rounded: once if `fused`, toward zero if `cut`, else to the nearest;
+    and whether integers are `cut`, too, where they become FLOAT32."""
+
+    fused: bool
+    cut: bool
+    integers: bool
+
+    @property
+    def errors(self) -> tuple[int, int]:
+        """By how much what is to be an integer may come out below it, and what is to be less above it, in halves of a
+        unit in the last place.
+
+        Nothing below an integer is cut to it; rounded to the nearest, it may be. Unfused, products are rounded first.
+        """
+        return (0 if self.fused else 2, 0) if self.cut else (0, 1) if self.fused else (1, 2)
+
+
+def _planned(steps: Steps, out: Range, rounding: Rounding) -> Scaling:
     low, high = out.low - out.zero, out.high - out.zero
     formula = "above" if low >= 0 else "around"
     if steps.plannable:
-        found = _fitted(steps, (low, high), machine, formula == "around", _slopes)
+        found = _fitted(steps, (low, high), rounding, formula == "around", _slopes)
         if found is not None:
             return Scaling(formula, (found[0], found[2]))
-        found = _fitted(steps, (low, high), machine, formula == "around", _split)
+        found = _fitted(steps, (low, high), rounding, formula == "around", _split)
         if found is not None:
             return Scaling(f"finely {formula}", (found[0], found[1], found[2]))
     if steps.exact:
@@ -201,15 +240,15 @@ class Side:
         found: Array = (first > self.low) & (last <= self.high) & (last < 1 << 24)
         return found
 
-    def ends(self) -> tuple[Array, Array]:
+    def ends(self, cut: bool) -> tuple[Array, Array]:
         """For each output the least sum that there is and that gives it, and the greatest that does not.
 
-        As FLOAT32 holds them, which keeps their order; infinite where there is none.
+        As FLOAT32 holds them, if `cut` the next toward zero, which keeps their order; infinite where there is none.
         """
         low, high = self.low[:, None], self.high[:, None]
         least, most = np.maximum(self.at, low), np.minimum(self.at - 1, high)
-        return (np.where(least <= high, least.astype(np.float32), np.inf),
-                np.where(most >= low, most.astype(np.float32), -np.inf))
+        return (np.where(least <= high, single(least, cut), np.inf),
+                np.where(most >= low, single(most, cut), -np.inf))
 
 
 def _sides(steps: Steps, low: int, high: int, around: bool) -> list[Side]:
@@ -234,7 +273,7 @@ def _split(reals: Array) -> list[tuple[Array, Array]]:
     return [(nearest, (reals - nearest).astype(np.float32))]
 
 
-def _fitted(steps: Steps, ends: tuple[int, int], machine: Machine, around: bool,
+def _fitted(steps: Steps, ends: tuple[int, int], rounding: Rounding, around: bool,
             slopes: Callable[[Array], list[tuple[Array, Array]]]) -> Array | None:
     """Two slopes and an offset of each channel: trunc(slope * x + (rest * x + offset)), by the first that do.
 
@@ -244,17 +283,18 @@ def _fitted(steps: Steps, ends: tuple[int, int], machine: Machine, around: bool,
     for at in range(0, steps.m.size, TOGETHER):
         some = slice(at, at + TOGETHER)
         part = steps.some(some)
-        if not _fit(found[:, some], _sides(part, *ends, around), machine, around, slopes(part.reals)):
+        if not _fit(found[:, some], _sides(part, *ends, around), rounding, around, slopes(part.reals)):
             return None
     return found
 
 
-def _fit(found: Array, sides: list[Side], machine: Machine, around: bool, slopes: list[tuple[Array, Array]]) -> bool:
+def _fit(found: Array, sides: list[Side], rounding: Rounding, around: bool,
+         slopes: list[tuple[Array, Array]]) -> bool:
     """Fill in the slopes and offsets of some channels; whether there are such for all."""
     left = np.arange(found.shape[1])
     for slope, rest in slopes:
         whole = slope[left].astype(np.float64) + rest[left]
-        room, offset = _room(whole, sides, machine)
+        room, offset = _room(whole, sides, rounding)
         good = room > (FINE if rest.any() else 0)
         good &= (offset > 0) | (not around)
         found[:, left[good]] = slope[left[good]], rest[left[good]], offset[good]
@@ -264,14 +304,15 @@ def _fit(found: Array, sides: list[Side], machine: Machine, around: bool, slopes
     return False
 
 
-def _room(slope: Array, sides: list[Side], machine: Machine) -> tuple[Array, Array]:
+def _room(slope: Array, sides: list[Side], rounding: Rounding) -> tuple[Array, Array]:
     """How far the middle of the offsets that put all sums on their sides is from wrong ones, and that offset."""
     least, most = np.full(slope.shape, -np.inf), np.full(slope.shape, np.inf)
     for side in sides:
         plain = side.whole
         for which, bounds in ((plain, _bounds), (~plain, _cut_bounds)):
             if which.any():
-                above, below = bounds(slope[which], side if which.all() else side.of(which), *_errors(side.k, machine))
+                some = side if which.all() else side.of(which)
+                above, below = bounds(slope[which], some, *_errors(side.k, rounding), rounding.integers)
                 least[which] = np.maximum(least[which], above)
                 most[which] = np.minimum(most[which], below)
     least = np.where(np.isinf(least), np.minimum(most - FINE, 0.25), least)
@@ -280,15 +321,14 @@ def _room(slope: Array, sides: list[Side], machine: Machine) -> tuple[Array, Arr
     return np.minimum(offset - least, most - offset), offset
 
 
-def _errors(k: Array, machine: Machine) -> tuple[Array, Array]:
-    """By how much what is to be k may come out below it, and what is to be less above it."""
-    # Cut towards zero, nothing below k becomes k. Rounded to the nearest, it may; unfused, the product is, before.
-    up, down = (0, 0) if machine.avx512 else (0, 1) if machine.fused else (1, 2)
+def _errors(k: Array, rounding: Rounding) -> tuple[Array, Array]:
+    """The errors of a rounding where what is to be met is k."""
+    up, down = rounding.errors
     near = np.ldexp(1.0, np.ceil(np.log2(k)).astype(np.int64) - 25)
     return up * near, down * near
 
 
-def _bounds(slope: Array, side: Side, up: Array, down: Array) -> tuple[Array, Array]:
+def _bounds(slope: Array, side: Side, up: Array, down: Array, _: bool) -> tuple[Array, Array]:
     """Between which the offsets are that put the sums beside all thresholds on their sides, where they are `whole`."""
     left = slope[:, None] * side.at
     np.subtract(side.k, left, out=left)
@@ -296,9 +336,9 @@ def _bounds(slope: Array, side: Side, up: Array, down: Array) -> tuple[Array, Ar
     return above, (left - down if down.any() else left).min(1) + slope
 
 
-def _cut_bounds(slope: Array, side: Side, up: Array, down: Array) -> tuple[Array, Array]:
+def _cut_bounds(slope: Array, side: Side, up: Array, down: Array, integers: bool) -> tuple[Array, Array]:
     """The same where they are not."""
-    first, last = side.ends()
+    first, last = side.ends(integers)
     with np.errstate(invalid="ignore"):          # of a slope of zero and no sum at all
         above = side.k + up - np.nan_to_num(slope[:, None] * first, nan=np.inf, posinf=np.inf)
         below = side.k - down - np.nan_to_num(slope[:, None] * last, nan=-np.inf, neginf=-np.inf)

@@ -17,6 +17,7 @@ from ...ops import elementwise as e
 from ...types import BYTES, Array, Shape, Tensor
 from ..bind import Bound, Slot
 from ..fixedpoint import f32, grid, multiplier, scale32
+from .directed import single
 from .elements import merged, spread, start
 from .integers import centred, signed_like
 from .ir import SHARED, Function, Module, number, vector
@@ -87,15 +88,16 @@ class Addition:
 
 
 @lru_cache(maxsize=256)
-def addition(x: Tensor, y: Tensor, out: Tensor, act: int, sign: int, fused: bool, fast: bool) -> Addition:
-    """The addition of two tensors. `fused`: a product and a sum are rounded once."""
+def addition(x: Tensor, y: Tensor, out: Tensor, act: int, sign: int, fused: bool, fast: bool, cut: bool) -> Addition:
+    """The addition of two tensors. `fused`: a product and a sum are rounded once; `cut`: toward zero."""
     (sx, _), (sy, _), (so, _) = map(grid, (x, y, out))
     twice = 2.0 * max(float(sx), float(sy))
     pairs = (multiplier(float(sx) / twice), multiplier(float(sy) / twice),
              multiplier(twice / float(f32((1 << LEFT) * so))))
     ranges = Range.of(x), Range.of(y), Range.of(out, act)
     slopes = float(sx) / float(so), sign * float(sy) / float(so)
-    return Addition(*ranges, sign, pairs, _floats(ranges, pairs, *slopes, fused), addends(x, y, out) if fast else None)
+    floats = _floats(ranges, pairs, *slopes, fused, cut)
+    return Addition(*ranges, sign, pairs, floats, addends(x, y, out) if fast else None)
 
 
 def _values(r: Range) -> Array:
@@ -105,7 +107,7 @@ def _values(r: Range) -> Array:
 
 
 def _floats(ranges: tuple[Range, Range, Range], pairs: tuple[Pair, Pair, Pair], a: float, b: float,
-            fused: bool) -> tuple[float, float, float] | None:
+            fused: bool, cut: bool) -> tuple[float, float, float] | None:
     """Slopes and an offset that give what the definition gives for all bytes; None where none of those tried does."""
     if not 2.0 ** -12 < abs(a / b) < 2.0 ** 12 or abs(a) + abs(b) > 2.0 ** 12:
         return None                              # beyond, FLOAT64 does not show what fused operations give
@@ -113,14 +115,13 @@ def _floats(ranges: tuple[Range, Range, Range], pairs: tuple[Pair, Pair, Pair], 
     low, high = ranges[2].low - ranges[2].zero, ranges[2].high - ranges[2].zero
     first, second = scale32(x << LEFT, *pairs[0]), scale32(y << LEFT, *pairs[1])
     want = np.clip(scale32(first + second * int(math.copysign(1, b)), *pairs[2]), low, high)
-    slopes = np.float32(a), np.float32(b)
-    product = y.astype(np.float32) * slopes[1]
-    total = (x * np.float64(slopes[0]) + product).astype(np.float32) if fused else \
-        x.astype(np.float32) * slopes[0] + product
+    slopes = float(np.float32(a)), float(np.float32(b))
+    first = x * slopes[0] if fused else single(x * slopes[0], cut)
+    total = single(first + single(y * slopes[1], cut).astype(np.float64), cut).astype(np.float64)
     for offset in OFFSETS:
-        found = np.trunc(total + np.copysign(np.float32(offset), total))
+        found = np.trunc(single(total + np.copysign(offset, total), cut))
         if np.array_equal(np.clip(found, low, high), want):
-            return float(slopes[0]), float(slopes[1]), offset
+            return *slopes, offset
     return None
 
 
@@ -130,10 +131,11 @@ def taken(b: Bound, _: Machine) -> bool:
     return len(out.shape) > 0 and all(t.type in BYTES and t.size > 0 and grid(t)[0] for t in (x, y, out))
 
 
-def of(b: Bound, machine: Machine, turned: bool = False) -> Addition:
-    """An operation as an addition; `turned`: its second argument comes first."""
+def of(b: Bound, machine: Machine, turned: bool = False, cut: bool = False) -> Addition:
+    """An operation as an addition; `turned`: its second argument comes first; `cut`: floats are cut there."""
     x, y = (b.args[n] for n in ("yx" if turned else "xy"))
-    return addition(bare(x), bare(y), bare(b.outs[0]), b.args["act"], SIGNS[kind(b.op)], machine.fused, machine.fast)
+    return addition(bare(x), bare(y), bare(b.outs[0]), b.args["act"], SIGNS[kind(b.op)], machine.fused, machine.fast,
+                    cut)
 
 
 def bare(t: Tensor) -> Tensor:
@@ -149,13 +151,13 @@ def joins(group: Group, b: Bound, machine: Machine) -> bool:
     return b.slots["x"] != b.slots["y"] and all(b.args[n].shape == shape for n in "xy") and b.outs[0].shape == shape
 
 
-def addition_of(group: Group, machine: Machine) -> tuple[Addition, Slot] | None:
-    """The addition that follows in a group, and the slot of what is added."""
+def addition_of(group: Group, machine: Machine, cut: bool) -> tuple[Addition, Slot] | None:
+    """The addition that follows in a group, done where floats are `cut` or not, and the slot of what is added."""
     if not group.tail:
         return None
     b = group.tail[0]
     turned = b.slots["y"] in group.head.outputs
-    return of(b, machine, turned), b.slots["x" if turned else "y"]
+    return of(b, machine, turned, cut), b.slots["x" if turned else "y"]
 
 
 class Pairing(Protocol):

@@ -12,7 +12,17 @@ from nnx_convert.runtime.codegen.ir import Function, Module, vector
 from nnx_convert.runtime.codegen.machine import host
 from nnx_convert.runtime.codegen.objects import Library, compiled
 from nnx_convert.runtime.codegen.pool import RUN, prepared
-from nnx_convert.runtime.codegen.requantise import Range, Scaling, Steps, block, blocks, narrowed, planned, scaled
+from nnx_convert.runtime.codegen.requantise import (
+    Range,
+    Scaling,
+    Steps,
+    block,
+    blocks,
+    cut_by,
+    narrowed,
+    planned,
+    scaled,
+)
 from nnx_convert.runtime.fixedpoint import away, scale32
 
 Array = np.ndarray[Any, Any]
@@ -40,10 +50,10 @@ def definition(steps: Steps, x: Array, out: Range) -> Array:
     return np.clip(found + out.zero, out.low, out.high)
 
 
-def natively(scaling: Scaling, x: Array, out: Range, machine: str) -> Array:
-    """What code gives for 16 channels."""
+def natively(scaling: Scaling, x: Array, out: Range, machine: str, cut: bool) -> Array:
+    """What code gives for 16 channels, `cut` by the processor's state or not."""
     m = Module(MACHINES[machine])
-    f, lanes = Function(m, "f", RUN, exported=True), m.machine.lanes
+    f, lanes = Function(m, "rows", RUN), m.machine.lanes
     step = block(scaling.formula) * lanes
 
     def row(i: str, _: list[str]) -> None:
@@ -54,6 +64,10 @@ def natively(scaling: Scaling, x: Array, out: Range, machine: str) -> Array:
             f.store(vector(lanes, "i32"), y, "%arena", f.add(f.mul(i, 64), v * lanes * 4))
     f.loop(0, len(x), 1, [], row)
     f.finish()
+    whole = Function(m, "f", RUN, exported=True)
+    call = f"call void @rows({', '.join(f'{kind} {name}' for kind, name in RUN)})"
+    cut_by(whole, scaling.formula if cut else "", lambda: whole.do(call))
+    whole.finish()
     library = Library(compiled(m.text(), m.machine), ("f",), m.machine)
     cells, given = x.astype(np.int32), blocks(np.zeros(16, np.int64), scaling, lanes)
     prepared(library.address("f"), cells.ctypes.data, given.ctypes.data, 1, 0)()
@@ -62,8 +76,9 @@ def natively(scaling: Scaling, x: Array, out: Range, machine: str) -> Array:
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize("draw", DRAWS)
-def test_every_formula_is_the_definition(draw: str, exact: bool, machine: str) -> None:
+def test_every_formula_is_the_definition(draw: str, cut: bool, exact: bool, machine: str) -> None:
     rng, seen = np.random.default_rng(5), set()
     for n in range(6):
         bound = rng.integers(1, 1 << int(rng.integers(3, 26)), 16)
@@ -71,9 +86,9 @@ def test_every_formula_is_the_definition(draw: str, exact: bool, machine: str) -
         steps = Steps.of(DRAWS[draw](rng), middle - bound, middle + bound, exact)
         zero = int(rng.integers(-128, 128))
         out = Range(zero, zero if n % 2 else -128, 127, True)
-        scaling, x = planned(steps, out, MACHINES[machine], NONE), sums(steps, rng)
+        scaling, x = planned(steps, out, MACHINES[machine], NONE, cut), sums(steps, rng)
         seen.add(scaling.formula)
-        np.testing.assert_array_equal(natively(scaling, x, out, machine), definition(steps, x, out), str(n))
+        np.testing.assert_array_equal(natively(scaling, x, out, machine, cut), definition(steps, x, out), str(n))
     assert draw != "usual" or seen >= {"above", "around"}
 
 
@@ -83,3 +98,20 @@ def test_only_what_is_proven_is_taken() -> None:
     assert planned(deep, out, host(), NONE).formula == "shifts"
     high = Steps.of(np.full(1, 2.0 ** 8), -np.array([1 << 24]), np.array([1 << 24]), exact=True)
     assert planned(high, out, host(), NONE).formula == "double"
+
+
+@pytest.mark.parametrize("machine", ["host", "avx2"])
+def test_layers_are_scaled_in_float32_where_that_is_cut(machine: str) -> None:
+    """As many channels as networks have: hardly any such layer is, where the machine only rounds to the nearest."""
+    rng, out, wide = np.random.default_rng(7), Range(0, -128, 127, signed=True), np.full(64, 1 << 20)
+    found = [planned(Steps.of(2.0 ** rng.uniform(-11, -9, 64), -wide, wide), out, MACHINES[machine], NONE, cut=True)
+             for _ in range(10)]
+    assert {scaling.formula for scaling in found} <= {"around", "finely around"}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_processor_rounds_afterwards_as_before(machine: str) -> None:
+    bound, out, more = np.full(16, 100), Range(0, 0, 255, signed=False), np.full(1, 1.5 * 2.0 ** -24, np.float32)
+    scaling = planned(Steps.of(np.full(16, 0.3), -bound, bound), out, MACHINES[machine], NONE, cut=True)
+    natively(scaling, np.zeros((1, 16)), out, machine, cut=True)
+    assert scaling.formula == "above" and more + np.float32(1) > 1       # what is cut is 1
