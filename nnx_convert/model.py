@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .codes import FeatureLevel
-from .schema import Checked, OpDef
 from .types import (
     UNKNOWN, Arg, ChannelQuant, Entry, Port, Quant, Rim, Scalar, Signature, Source, Tensor, Type, known)
+
+if TYPE_CHECKING:
+    from .schema import Checked, OpDef
 
 #: How deep models may be nested: a run, and a file's reader, go down by recursion.
 DEEPEST = 16

@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from .codes import FeatureLevel
 from .errors import UsageError
-from .schema import Checked, OpDef, OpError
+
+if TYPE_CHECKING:
+    from .schema import Checked, OpDef, OpError
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Target:
             return ""
         if not self.has(op):
             return f"{op.name} is {'a composite' if op.code is None else 'of NNAPI-EX'}"
-        if isinstance(verdict, OpError):
+        if isinstance(verdict, Exception):
             return str(verdict)
         if verdict.level == FeatureLevel.EXPERIMENTAL:
             return "" if self.experimental else f"{op.name} is experimental"

@@ -6,9 +6,12 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 from ..errors import Notice, UsageError
-from .bind import Bound
+
+if TYPE_CHECKING:
+    from .steps import Bound
 
 BACKENDS = ("auto", "numpy", "native")
 #: How products of bytes are rounded: as the operations are defined, or as XNNPACK does it, which takes less.

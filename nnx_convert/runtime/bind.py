@@ -1,9 +1,8 @@
 """A model and concrete shapes as steps: canonical arguments, every rule checked again, constants computed once."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,88 +10,13 @@ import numpy as np
 from ..errors import RunError
 from ..model import Model, Operation
 from ..schema import Checked, OpDef, OpError
-from ..types import Array, UNKNOWN, Arg, Scalar, Shape, Signature, Tensor, known, rebuilt, sharper
+from ..types import Array, UNKNOWN, Arg, Scalar, Signature, Tensor, known, rebuilt, sharper
 from .kernel import Call, Compute, Inner, Kernel, NeedsValue, Run, Site, kernel_of
 from .memory import affordable_outputs
-
-#: Where an array of a step comes from: an operand by its index.
-Slot = int
-#: What NumPy raises where a kernel's run meets values that it cannot take, or types that it will not cast.
-FAILURES = (ValueError, LookupError, ArithmeticError, MemoryError, TypeError)
-
-
-class Dynamic(Exception):
-    """A size or a constant of this model follows from a value that only a run computes."""
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """One operation at known shapes: its canonical arguments by name, its outputs, and the slots of its arrays.
-
-    `slots` has the structure of each argument that is a tensor, with the slot in place of it.
-    """
-
-    op: OpDef
-    args: Mapping[str, Any]
-    outs: tuple[Tensor, ...]
-    slots: Mapping[str, Any]
-    outputs: tuple[Slot, ...]
-    origin: str
-
-
-@dataclass(frozen=True)
-class Step:
-    """One operation, prepared: `run(*outputs, *arguments, *scratch)`.
-
-    `args` has the structure of the arguments with slots for arrays; `view` is the slot whose bytes the
-    output is, `takes` the slots whose storage it may take over. `bound` says what it does; where another backend
-    does it, it is `elsewhere`, and `run` does nothing.
-    """
-
-    name: str
-    origin: str
-    run: Run
-    outs: tuple[Slot, ...]
-    args: tuple[Any, ...]
-    scratch: tuple[tuple[Shape, np.dtype[Any]], ...]
-    view: Slot | None = None
-    takes: tuple[Slot, ...] = ()
-    product: int = 0                         # multiplications of its largest matrix product
-    bound: Bound | None = None
-    elsewhere: bool = False
-
-    @property
-    def reads(self) -> tuple[Slot, ...]:
-        """The slots of its arguments."""
-        return tuple(slots(self.args))
-
-
-@dataclass(frozen=True)
-class Program:
-    """Steps in order, the tensors they compute, and the constants: all shapes are known."""
-
-    steps: tuple[Step, ...]
-    tensors: Mapping[Slot, Tensor]
-    constants: Mapping[Slot, Array]
-    inputs: tuple[Slot | None, ...]          # None: an input that is left out
-    outputs: tuple[Slot, ...]
-    states: tuple[tuple[Slot, Slot], ...] = ()      # inputs, each with the output that is its value in the next run
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a program is compiled with. `call` makes a subgraph callable.
-
-    `elsewhere` tells operations that another backend runs: their kernels are not prepared, and their steps do nothing.
-    """
-
-    threads: int = 1
-    call: Callable[[Model, Options], Call] | None = None
-    once: bool = False                       # for a single run: what draws is computed while binding, too
-    elsewhere: Callable[[Bound], bool] | None = None
-    sets: int | None = None                  # of input shapes for which there is an elsewhere; None: all
-    fast: bool = False                       # bytes are rounded elsewhere as its quickest code does it
-
+# As NAME is what the type checker takes for handing a name on.
+from .steps import FAILURES as FAILURES, Bound as Bound, Dynamic as Dynamic, Options as Options  # noqa: PLC0414
+from .steps import Program as Program, Slot as Slot, Step as Step  # noqa: PLC0414
+from .steps import failing as failing, fill as fill, slots as slots  # noqa: PLC0414
 
 def bind(model: Model, inputs: Sequence[Tensor | None], options: Options) -> Program:
     """The program for inputs of these shapes.
@@ -317,20 +241,6 @@ def mapped(value: Any, change: Callable[[Tensor], Any]) -> Any:
     return change(value) if isinstance(value, Tensor) else None
 
 
-def slots(args: Any) -> list[Slot]:
-    """Every slot in a structure of arguments."""
-    if isinstance(args, tuple):
-        return [s for a in args for s in slots(a)]
-    return [args] if isinstance(args, int) else []
-
-
-def fill(args: Any, arrays: Mapping[Slot, Array]) -> Any:
-    """The structure with arrays for slots."""
-    if isinstance(args, tuple):
-        return rebuilt(args, [fill(a, arrays) for a in args])
-    return None if args is None else arrays[args]
-
-
 def execute(step: Step, arrays: Mapping[Slot, Array], outs: Mapping[Slot, Tensor]) -> dict[Slot, Array]:
     """Run one step by itself, into arrays of its own."""
     if step.view is not None:
@@ -361,17 +271,6 @@ def _value(t: Tensor) -> Array:
 def broken(error: OpError, where: str) -> RunError:
     """A rule that an operation breaks, as a fault of the run; the operation is named once."""
     return RunError(error.text if where.endswith(f" {error.op}") else str(error), where, error.hint)
-
-
-@contextmanager
-def failing(name: str, origin: str) -> Iterator[None]:
-    """What NumPy or a kernel raises where values do not fit, as a `RunError` of an operation."""
-    try:
-        yield
-    except RunError as error:
-        raise error.at(origin) from error
-    except FAILURES as error:
-        raise RunError(f"{name} failed: {error}", origin) from error
 
 
 def complete(t: Tensor) -> bool:

@@ -15,9 +15,9 @@ from ..types import Array, ChannelQuant, Entry, Port, Quant, Shape
 from . import rim, states
 from .again import Again
 from .backends import backend_of
-from .bind import Options
 from .outline import Outline
 from .runner import Compiled, Keep, Runner, call
+from .steps import Options
 
 if TYPE_CHECKING:
     from .codegen.program import NativeProgram

@@ -10,6 +10,8 @@ from functools import cache
 from ..errors import RunError
 from ..types import Tensor, known
 
+#: Arrays start at multiples of this many bytes: a cache line, and the widest vector.
+ALIGN = 64
 #: Idle arenas kept per program, for the next runs.
 ARENAS = 2
 HINT = "smaller inputs, or a machine with more memory"

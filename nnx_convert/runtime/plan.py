@@ -11,10 +11,8 @@ import numpy as np
 from ..errors import RunError
 from ..types import Shape
 from .bind import Program, Slot
-from .memory import HINT
+from .memory import ALIGN, HINT
 
-#: Arrays start at multiples of this many bytes: a cache line, and the widest vector.
-ALIGN = 64
 #: Offsets and their sums are int64.
 ADDRESSABLE = 1 << 62
 

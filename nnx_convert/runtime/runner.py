@@ -13,16 +13,16 @@ from ..errors import NnxError, RunError
 from ..model import Model
 from ..types import OBJECTS, Array, Shape, Tensor
 from .blas import blas_threads, cores, threads_for
-from .bind import FAILURES, Dynamic, Options, Program, bind, fill
 from .forks import Locked
-from .kernel import Call, Run
 from .outline import Outline
-from .memory import ARENAS, affordable, exhausted
-from .plan import ALIGN, Plan, plan
+from .memory import ALIGN, ARENAS, affordable, exhausted
+from .steps import FAILURES, Dynamic, Options, Program, fill
 
 if TYPE_CHECKING:
     from .codegen.program import NativeProgram
     from .codegen.ready import Ready
+    from .kernel import Call, Run
+    from .plan import Plan
     from .profile import Profile
 
 #: Programs kept, one per set of input shapes.
@@ -52,6 +52,7 @@ class Compiled:
     """A program with its plan, and the frames it runs in."""
 
     def __init__(self, program: Program, threads: int = 0) -> None:
+        from .plan import plan
         self.program, self.plan = program, plan(program)
         self.threads = threads_for(threads, max((s.product for s in program.steps), default=0))
         affordable(self.plan.size, "the arena")
@@ -154,6 +155,7 @@ class Runner(Locked):
               ) -> Compiled | NativeProgram | None:
         if self._objects:                        # texts and lists have no place in an arena
             return None
+        from .bind import bind                   # a program that was kept does without the table of operations
         try:
             with np.errstate(all="ignore"):
                 return self._compiled(bind(self.model, self._tensors(shapes), self._options()), profiled)
@@ -180,6 +182,7 @@ class Runner(Locked):
 
     def _eagerly(self, inputs: Arrays) -> list[Array]:
         """Step by step, each bound to the values of the one before."""
+        from .bind import bind
         with self._eager():
             program = bind(self.model, self._given(inputs), replace(self.options, once=True))
         return [np.array(program.constants[i]) for i in program.outputs]

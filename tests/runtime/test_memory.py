@@ -104,7 +104,7 @@ def test_so_it_is_while_preparing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def none(*_: Any, **__: Any) -> None:
         raise MemoryError
-    monkeypatch.setattr("nnx_convert.runtime.runner.bind", none)
+    monkeypatch.setattr("nnx_convert.runtime.bind.bind", none)
     with pytest.raises(RunError, match="out of memory"):
         CompiledModel(relus(1, 4, spread=False)).prepare()
 

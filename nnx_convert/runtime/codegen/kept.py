@@ -21,8 +21,8 @@ import numpy as np
 
 from ...model import Model
 from ...types import Shape
-from ..bind import Program
 from ..outline import Outline
+from ..steps import Program
 from .cache import LIMIT, Cache, user_cache
 from .machine import Machine, host
 from .pages import pages

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from ...types import Tensor
 from ..bind import Program, Slot, Step
 from ..blas import cores
-from ..memory import affordable
-from ..plan import ALIGN, _Block, _place
+from ..memory import ALIGN, affordable
+from ..plan import _Block, _place
 from .fusion import groups
 from .ir import ALONE, Function, Module
 from .machine import Machine

@@ -11,9 +11,8 @@ import numpy as np
 
 from ...errors import RunError
 from ...types import Array
-from ..bind import Program, Slot, Step, failing, fill
-from ..memory import ARENAS
-from ..plan import ALIGN
+from ..memory import ALIGN, ARENAS
+from ..steps import Program, Slot, Step, failing, fill
 from .machine import Machine
 from .objects import Library
 from .pages import pages

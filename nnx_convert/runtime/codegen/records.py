@@ -22,7 +22,7 @@ import numpy as np
 from ...codes import dtype_of
 from ...model import Lifetime, Model, Operand
 from ...types import Array, ChannelQuant, Entry, Port, Quant, Rim, Shape, Source, Tensor, Type
-from ..bind import Slot
+from ..steps import Slot
 from .objects import apart, together
 from .places import Border, Place
 from .ready import Segment

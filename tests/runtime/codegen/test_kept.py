@@ -4,6 +4,8 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -188,3 +190,28 @@ def test_records_are_read_as_they_were_written(array: np.ndarray[Any, Any]) -> N
         assert isinstance(other, np.ndarray) and other.dtype == array.dtype and np.array_equal(other, array)
     assert replace(got, operands={}) == replace(want, operands={})
     assert replace(kept_operand, value=None) == replace(operand, value=None)
+
+
+WARM = """
+import sys
+import numpy as np
+import nnx_convert
+model = nnx_convert.compile({path!r}, backend="native", threads=1)
+model.run([np.ones(tuple(n or 1 for n in s.shape or ()), s.dtype) for s in model.inputs if not s.state])
+print(*sorted(m for m in sys.modules if m.partition(".")[0] in ("nnx_convert", "llvmlite")))
+"""
+
+
+def test_another_process_reads_what_a_run_needs_and_no_more(tmp_path: Path) -> None:
+    package = tmp_path / "lib"                   # a copy, which nobody changes meanwhile
+    shutil.copytree(MODELS.parent / "nnx_convert", package / "nnx_convert", ignore=shutil.ignore_patterns("*.pyc"))
+    environment = os.environ | {"PYTHONPATH": str(package)}
+
+    def loaded() -> set[str]:
+        code = WARM.format(path=str(MODELS / "digits_cnn.tflite"))
+        done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True,
+                              text=True, check=True, timeout=60)
+        return set(done.stdout.split())
+    table = {"llvmlite", "nnx_convert.schema", "nnx_convert.runtime.bind", "nnx_convert.runtime.codegen.tasks"}
+    assert loaded() >= table
+    assert not loaded() & (table | {"nnx_convert.runtime.kernel", "nnx_convert.runtime.plan"})
