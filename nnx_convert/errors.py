@@ -26,7 +26,7 @@ class ExitCode(IntEnum):
     def meaning(self) -> str:
         """The code in words, for --help and the documentation."""
         return {ExitCode.GOOD: "all went well",
-                ExitCode.DIFFERENT: "the numbers differ from those of --expect",
+                ExitCode.DIFFERENT: "the numbers differ from those expected, or files by what --fail-on names",
                 ExitCode.USAGE: "an option, an argument or an output path makes no sense",
                 ExitCode.UNREADABLE: "the file is missing, broken, or holds what has no counterpart",
                 ExitCode.UNSUPPORTED: "the target does not take an operation: under --strict, or check --fail-on",

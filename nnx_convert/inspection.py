@@ -144,8 +144,7 @@ def inspect(source: Source, *, shapes: Mapping[str, Shape] | None = None, signat
         if kind(data) == "nnx":
             from .artifact import from_bytes
             model = from_bytes(data)
-            return Inspection(name, "nnx", len(data), tuple(_operations_of(model)), tuple(_tensors_of(model)), False,
-                              lambda: model)
+            return of_model(model, name, len(data))
         beside, wanted = folder_of(source, folder), sizes(shapes)
         graph = import_graph(data, wanted, signature, beside)
         closed = {p.name: tuple(n or 1 for n in p.shape) for p in graph.rim.inputs if p.shape and None in p.shape}
@@ -154,6 +153,12 @@ def inspect(source: Source, *, shapes: Mapping[str, Shape] | None = None, signat
                           bool(closed and measured), partial(_lowered, measured or graph))
     except NnxError as error:
         raise error.at(name) from error
+
+
+def of_model(model: Model, source: str, bytes: int) -> Inspection:
+    """The same of a converted model that a file of so many bytes holds."""
+    return Inspection(source, "nnx", bytes, tuple(_operations_of(model)), tuple(_tensors_of(model)), False,
+                      lambda: model)
 
 
 def _measured(data: Data, shapes: Mapping[str, Shape], signature: str | None, folder: Path | None) -> Graph | None:

@@ -137,6 +137,66 @@ def inspect(**options: Any) -> Work:
     return partial(inspect_file, **options)
 
 
+@commands.command(epilog=examples("verify model.tflite --per-op", "verify model.onnx --against onnxruntime --random 1",
+                                  "verify model.tflite --against golden.npz --junit verify.xml",
+                                  "verify small.nnx --against model.tflite --atol 0.01"),
+                  short_help="compare it with LiteRT, ONNX Runtime, an archive or another model")
+@click.argument("model", type=MODEL)
+@click.option("--against", default="", metavar="WHAT", type=MODEL,
+              help="litert, onnxruntime, an archive of outputs (.npz) or another model's file. [the format's runtime]")
+@click.option("--input", "given", multiple=True, callback=named_files, metavar="NAME=x.npy",
+              help="One input; repeatable.")
+@click.option("--inputs", "archive", metavar="ALL.npz", type=MODEL,
+              help="Inputs by their names, or as in0, in1 and so on; those of further runs as s1_in0, s2_in0. "
+                   "[those of the archive of --against]")
+@click.option("--random", "seed", type=click.IntRange(0), metavar="SEED",
+              help="Draw the inputs that are not given, as `run` does. [0 where nothing is given]")
+@click.option("--runs", "count", type=click.IntRange(1), metavar="N",
+              help="Runs in a row. [1; of a model that keeps a state, 3; of an archive, all it has]")
+@click.option("--feed", multiple=True, callback=named_files, metavar="INPUT=OUTPUT",
+              help="An input that is an output of the run before; repeatable.")
+@click.option("--per-op", is_flag=True,
+              help="Compare every tensor, each operation fed with the reference's own inputs, and name the first that "
+                   "diverges.")
+@click.option("--atol", type=click.FloatRange(0), help="How far a number may be off. [floats 1e-4, integers 0]")
+@click.option("--rtol", type=click.FloatRange(0), help="The same, in parts of the expected number. [floats 1e-4]")
+@click.option("--steps", type=click.IntRange(0), metavar="N",
+              help="How many steps of its grid a quantised number may be off. [TFLite 0; ONNX 1, outputs 2]")
+@click.option("--backend", type=click.Choice(BACKENDS), default="auto", show_default=True,
+              help="What computes it; with auto, single operations are computed in NumPy.")
+@threaded("Threads of a run, where it is long enough for several. [all cores]")
+@click.option("--junit", metavar="OUT.xml", type=MODEL, help="Write the verdict as JUnit's XML.")
+@targeted
+@shaped
+@reported
+def verify(**options: Any) -> Work:
+    """Run the same inputs through MODEL and what it is compared with, and say how far they are apart.
+
+    MODEL is a .tflite, .onnx or .nnx file. Ends with 1 where an output or, with --per-op, an operation diverges.
+    """
+    from .verifying import verify_file
+    return partial(verify_file, **targeted_by(options))
+
+
+@commands.command(epilog=examples("diff model.tflite model_int8.tflite",
+                                  "diff old.nnx new.nnx --fail-on ops,macs+5%,size+5%"),
+                  short_help="what differs between two files")
+@click.argument("before", type=MODEL)
+@click.argument("after", type=MODEL)
+@click.option("--fail-on", default="", metavar="CONDITIONS",
+              help="End with 1 where one is met: ops, dtype, shape, scale (any change), size+5%, weights+5%, macs+5%, "
+                   "arena+5%, density+5% (a growth of more); separated by commas.")
+@shaped
+@reported
+def diff(**options: Any) -> Work:
+    """Say what differs between the files BEFORE and AFTER: operations, types, shapes, grids, bytes, work, sparsity.
+
+    Of files of two formats what they become is compared.
+    """
+    from .differing import diff_files
+    return partial(diff_files, **options)
+
+
 @commands.command(epilog=examples("ops", "ops CONV_2D", "ops CONV_2D --json"),
                   short_help="what the op table says of an operation, or all of them")
 @click.argument("name", required=False)
