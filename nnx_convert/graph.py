@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,15 @@ class Sparse:
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """Something computed once: an input, a constant (`tensor.data` or `sparse`), an output of one node."""
+    """Something computed once: an input, a constant (`tensor.data` or `sparse`), an output of one node.
+
+    `order`: where `layout` has stored a computed value otherwise than the source, the source's axes in this order.
+    """
 
     name: str
     tensor: Tensor
     sparse: Sparse | None = None
+    order: tuple[int, ...] | None = None
 
     @property
     def type(self) -> Type:
@@ -294,9 +299,11 @@ class Build:
             raise OpError(self.at.op, f"a ramp of {n} cannot be made up")
         return self.const(np.arange(n), I32)
 
-    def rename(self, since: int, names: Mapping[Value, tuple[str, Tensor]]) -> dict[Value, Value]:
-        """Give outputs of the nodes added since their final names and tensors; where each went."""
-        became = {v: Value(*names[v]) for n in self.nodes[since:] for v in n.outputs if v in names}
+    def rename(self, since: int, names: Mapping[Value, tuple[str, Tensor]],
+               orders: Mapping[Value, tuple[int, ...] | None] = MappingProxyType({})) -> dict[Value, Value]:
+        """Give outputs of the nodes added since their final names, tensors and orders; where each went."""
+        became = {v: Value(*names[v], order=orders.get(v)) for n in self.nodes[since:] for v in n.outputs
+                  if v in names}
         if became:
             self.nodes[since:] = [replace(n, outputs=tuple(became.get(v, v) for v in n.outputs))
                                   .mapped(lambda v: became.get(v, v)) for n in self.nodes[since:]]

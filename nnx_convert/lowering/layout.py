@@ -100,7 +100,7 @@ class _Relaid:
 
     def output(self, v: Value, q: Perm) -> Value:
         """What stands for an output stored in an order."""
-        now = v if q == ident(len(q)) else Value(v.name, reordered(v.tensor, q))
+        now = v if q == ident(len(q)) else Value(v.name, reordered(v.tensor, q), order=q)
         self.made(v, q, now)
         return now
 

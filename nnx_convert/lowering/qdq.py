@@ -128,7 +128,7 @@ def onto_a_grid(g: Rewriter, node: Node) -> Result:
     if grid is None or x.type != F32 or node.args["scale"].type != F32 or out.type not in BYTES:
         return None
     codes = g(grids.QUANTIZE_EVEN, x, to=out.type, out=Tensor(out.type, out.dims, grid))
-    return g(grids.RELABEL, codes, out=out)
+    return g(grids.RELABEL, g.named(codes, node.outputs[0].name), out=out)
 
 
 @QDQ.on(grids.DEQUANTIZE_LINEAR)

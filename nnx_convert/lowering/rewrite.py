@@ -106,6 +106,10 @@ class Rewriter:
         self.build.nodes.append(replace(node, op=op, form=form))
         return node.outputs
 
+    def named(self, v: Value, name: str) -> Value:
+        """A value that was emitted, under a name: it holds what the source's tensor of that name does."""
+        return self.build.rename(self.since, {v: (name, v.tensor)})[v]
+
     def producer(self, v: Value) -> Node | None:
         """The node of the new graph that writes a value; None for inputs and constants."""
         return self.producers.get(v)
@@ -184,7 +188,8 @@ class Rewriter:
                 raise GraphError(f"{node.at}: {rule} turns {old} into {describe(new.tensor)}")
         final = {new: (old.name, merge(node.op, new.tensor, old.tensor))
                  for old, new in zip(node.outputs, results, strict=True)}
-        renamed = self.build.rename(since, final)
+        orders = {new: old.order for old, new in zip(node.outputs, results, strict=True)}
+        renamed = self.build.rename(since, final, orders)
         fresh = self.build.nodes[since:]
         del self.build.nodes[since:]
         for n in fresh:

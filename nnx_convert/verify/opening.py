@@ -1,0 +1,153 @@
+"""A model's file made ready to be verified: lowered, cut where its reference knows tensors, beside that reference."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from .. import artifact
+from ..convert import Data, convert, folder_of, import_graph, kind, read
+from ..errors import UsageError
+from ..graph import Graph
+from ..lowering.flatten import flatten
+from ..model import Model
+from ..runtime import rim
+from ..runtime.compiled import CompiledModel, TensorSpec
+from ..target import Target
+from ..types import Array, Shape
+from .archives import Recorded
+from .metrics import OPERATION, OUTPUT, Tolerance
+from .references import LiteRt, OnnxRuntime, Other, Recording, Reference, engine
+from .segments import Cut, Program, cut
+from .verdict import Inputs, Verdict, Verification
+
+#: Codes of ONNX are computed on NNAPI's grids, which round halves away from zero: an operation may be off by one step,
+#: an output by what two add up to.
+ONNX_STEPS, ONNX_STEPS_OUT = 1, 2
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model to verify: a source file, lowered for a target, or a .nnx file. Raises `NnxError` as converting does."""
+
+    path: str
+    target: Target = field(default_factory=Target)
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+
+    @cached_property
+    def data(self) -> Data:
+        """The file's bytes."""
+        return read(self.path)[0]
+
+    @cached_property
+    def format(self) -> str:
+        """tflite, onnx or nnx."""
+        return kind(self.data)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The source's graph."""
+        return import_graph(self.data, self.shapes, None, folder_of(self.path))
+
+    @cached_property
+    def model(self) -> Model:
+        """The model as it is converted."""
+        if self.format == "nnx":
+            return artifact.from_bytes(self.data)
+        return convert(self.path, self.target, shapes=self.shapes)
+
+    @cached_property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """The inputs that a run is given."""
+        ports = self.model.rim.inputs if self.format == "nnx" else self.graph.rim.inputs
+        return tuple(TensorSpec.of(p) for p in ports if not p.state)
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the outputs that a run gives."""
+        ports = self.model.rim.outputs if self.format == "nnx" else self.graph.rim.outputs
+        return tuple(p.name for p in ports if not p.state)
+
+    @cached_property
+    def stateful(self) -> bool:
+        """Whether a run leaves something to the next."""
+        ports = self.model.rim.inputs if self.format == "nnx" else self.graph.rim.inputs
+        return any(p.state for p in ports)
+
+    def cut(self, reference: Reference | None = None) -> Cut:
+        """The model cut at the tensors that a reference knows, or at all; raises `UsageError` where that is none."""
+        if self.format == "nnx":
+            raise UsageError("a .nnx file has no names of tensors to compare operation by operation",
+                             hint="give the model's source file")
+        found = cut(self.graph, self.target,
+                    lambda n: bool(n) and (reference is None or n in self.outputs or reference.knows(n)))
+        if reference is not None and found.names <= set(self.outputs):
+            raise UsageError(f"{reference.name} has values of outputs only, not of tensors between",
+                             hint="--per-op takes litert, onnxruntime, a source file, or an archive that has tensors "
+                                  "by their names")
+        return found
+
+    def tolerance(self, steps: int | None) -> tuple[Tolerance, Tolerance]:
+        """What is taken for equal by default: of outputs, and of what one operation gives."""
+        ports = self.model.rim if self.format == "nnx" else self.graph.rim
+        onnx = ports.source is not None and ports.source.format == "ONNX"
+        own, out = (ONNX_STEPS, ONNX_STEPS_OUT) if onnx else (0, 0)
+        return (Tolerance(steps=out if steps is None else steps, whole=OUTPUT),
+                Tolerance(steps=own if steps is None else steps, whole=OPERATION))
+
+
+def runtime(subject: Subject, name: str, tensors: bool) -> Reference:
+    """An engine on the model's file, the format's own where none is named; raises `UsageError`, `RunError`."""
+    name = engine(name, subject.format)
+    made = LiteRt if name == "litert" else OnnxRuntime
+    return made(subject.path, [s.name for s in subject.inputs], subject.outputs, tensors)
+
+
+def recording(subject: Subject, name: str, runs: Sequence[Recorded]) -> Reference:
+    """The runs of an archive; raises `UsageError` where it has no output of the model."""
+    if not any(r.outputs for r in runs):
+        held = ", ".join(list(runs[0].tensors)[:8]) if runs else ""
+        raise UsageError(f"{name} has no output of the model; it holds {held or 'nothing'}",
+                         hint=f"the outputs are {', '.join(subject.outputs)}")
+    return Recording(name, runs)
+
+
+def another(path: str, subject: Subject, tensors: bool, backend: str, threads: int | None) -> Reference:
+    """Another model, run by this package; with its tensors where both files have names for them."""
+    other = replace(subject, path=path)
+    compiled = CompiledModel(other.model, threads=threads, backend=backend)
+    found = Other(Path(path).name, compiled, subject.outputs)
+    if tensors and other.format != "nnx" and not other.stateful:
+        values = Values(other, threads)
+        found.between, found.tensors = values, values.cut.names
+    return found
+
+
+class Values:
+    """The tensors of a source file by name, as this package computes them from inputs."""
+
+    def __init__(self, subject: Subject, threads: int | None = None) -> None:
+        self.cut = subject.cut()
+        self._doors = rim.Doors(flatten(self.cut.legal))
+        self._program = Program(self.cut, self.cut.anchors, "numpy", threads or 0, fed=False)
+
+    def __call__(self, inputs: Mapping[str, Any]) -> Mapping[str, Array]:
+        arrays = self._doors.enter(rim.by_position(self.cut.legal.rim.inputs, inputs))
+        return self._program.run(dict(zip(self.cut.legal.inputs, arrays, strict=True)), {})
+
+
+def verify(subject: Subject, reference: Reference, runs: Sequence[Inputs], *, per_op: bool = False,
+           tolerance: tuple[Tolerance, Tolerance] | None = None, backend: str = "auto", threads: int | None = None,
+           feed: Mapping[str, str] | None = None) -> Verdict:
+    """A model's runs in a row beside a reference's.
+
+    `per_op` compares every tensor between, too: each operation is fed with the reference's own inputs, and computed in
+    NumPy where `backend` is "auto". `tolerance`: of outputs, and of what one operation gives. `feed`: inputs that are
+    an output of the run before. Raises `NnxError` where the file, the inputs or the reference are at fault.
+    """
+    parts = subject.cut(reference) if per_op else None
+    model = flatten(parts.legal) if parts else subject.model
+    outputs, between = tolerance or subject.tolerance(None)
+    return Verification(model, reference, outputs, between, parts, backend, threads, feed or {}).run(runs)

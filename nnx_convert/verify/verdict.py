@@ -1,0 +1,186 @@
+"""The verdict on a model: its outputs and, where asked for, every tensor between, beside a reference's."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, NnxError, UsageError
+from ..model import Model
+from ..runtime import rim
+from ..runtime.compiled import CompiledModel
+from ..types import Array, Quant
+from .metrics import Gauge, Measure, Tolerance
+from .references import Reference
+from .segments import Anchor, Cut, Segments
+
+Inputs = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Range:
+    """A tensor that an operation is fed with: its name, type and shape, the least and the largest value, its grid."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    least: float | None
+    largest: float | None
+    grid: Quant | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """An output, or a tensor between: `operations` are those of the source that give it, its own last.
+
+    `operation` is the one of them that it is named after. `inputs` are told of a tensor between that diverges.
+    """
+
+    name: str
+    measure: Measure
+    operation: str = ""
+    operations: tuple[str, ...] = ()
+    inputs: tuple[Range, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was found. `tensors` is None where only outputs were compared.
+
+    `skipped` are tensors that could not be compared, each with the reason; `failure` says why the model as a whole
+    could not be run.
+    """
+
+    reference: str
+    runs: int
+    outputs: tuple[Row, ...]
+    tensors: tuple[Row, ...] | None = None
+    skipped: tuple[tuple[str, str], ...] = ()
+    failure: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing diverges."""
+        return not self.failure and all(r.measure.good for r in (*self.outputs, *(self.tensors or ())))
+
+    @property
+    def first(self) -> Row | None:
+        """The first operation's tensor that diverges, though all that it is computed from is right."""
+        return next((r for r in self.tensors or () if not r.measure.good), None)
+
+
+@dataclass
+class Verification:
+    """Runs of a model in a row beside a reference's. `feed`: inputs that are an output of the run before."""
+
+    model: Model
+    reference: Reference
+    tolerance: Tolerance
+    between: Tolerance
+    cut: Cut | None = None
+    backend: str = "auto"
+    threads: int | None = None
+    feed: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._compiled = CompiledModel(self.model, threads=self.threads, backend=self.backend)
+        self._doors = rim.Doors(self.model)
+        self._ports = [p for p in self.model.rim.outputs if not p.state]
+        self._outputs = {p.name: Gauge(self.tolerance, p.quant if isinstance(p.quant, Quant) else None)
+                         for p in self._ports}
+        self._segments = Segments(
+            self.cut, "numpy" if self.backend == "auto" else self.backend, self.threads or 0) if self.cut else None
+        anchors = self.cut.anchors if self.cut else ()
+        for a in anchors:
+            if a.name in self._outputs and self._outputs[a.name].grid is None:
+                self._outputs[a.name].grid = a.grid
+        self._tensors = {a.name: Gauge(self.between, a.grid) for a in anchors}
+        self._ranges: dict[str, Range] = {}
+        self._skipped: dict[str, str] = {a.name: "draws at random" for a in anchors if a.random}
+
+    def run(self, runs: Sequence[Inputs]) -> Verdict:
+        """The verdict on these runs, each its inputs by name; raises `NnxError` where the reference cannot run."""
+        before: Mapping[str, Any] = {}
+        failure = ""
+        for number, own in enumerate(runs):
+            given = dict(own) | {i: before[o] for i, o in self.feed.items() if i not in own and o in before}
+            state = self._compiled.state
+            wanted = self.cut.names if self.cut else ()
+            answer = self.reference.run(number, given, wanted, state)
+            before = answer.outputs
+            if not failure:
+                failure = self._whole(given, answer.outputs)
+            if self._segments is not None:
+                tensors = {**answer.tensors, **{n: np.asarray(a) for n, a in answer.outputs.items()}}
+                self._between(given, {**state, **{n: a for n, a in answer.before.items() if a.dtype == state[n].dtype}},
+                              tensors)
+        return self._verdict(len(runs), failure)
+
+    def _whole(self, given: Inputs, expected: Mapping[str, Any]) -> str:
+        """Compare the outputs of one run; what is wrong where there is none."""
+        try:
+            found = self._compiled.run(dict(given))
+        except InputError:
+            raise
+        except NnxError as error:
+            return error.said
+        for name, gauge in self._outputs.items():
+            if name in expected:
+                listed(gauge, found[name], expected[name])
+        return ""
+
+    def _between(self, given: Inputs, state: Mapping[str, Array], tensors: Mapping[str, Array]) -> None:
+        """Compare every segment's tensor of one run, fed with the reference's."""
+        assert self.cut is not None and self._segments is not None
+        ports = self.model.rim.inputs
+        arrays = rim.by_position(ports, {**state, **given})
+        entered = dict(zip(self.cut.legal.inputs, self._doors.enter(arrays), strict=True))
+        self._ranges |= {n: ranged(n, a, g) for n, a, g in (
+            *((p.name, np.asarray(a), p.quant) for p, a in zip(ports, arrays, strict=True) if a is not None),
+            *((a.name, tensors[a.name], a.grid) for a in self.cut.anchors if a.name in tensors))
+            if n not in self._ranges}
+        for name, found in self._segments.run(entered, tensors).items():
+            if name in self._skipped:
+                continue
+            if isinstance(found, NnxError):
+                self._tensors[name].problem = self._tensors[name].problem or found.said
+            else:
+                self._tensors[name].add(found, tensors[name])
+
+    def _verdict(self, runs: int, failure: str) -> Verdict:
+        outputs = tuple(Row(n, g.measure()) for n, g in self._outputs.items() if g.count or g.problem)
+        if not outputs and not failure:
+            raise UsageError(f"{self.reference.name} has no output of the model",
+                             hint=f"the outputs are {', '.join(self._outputs)}")
+        if self.cut is None:
+            return Verdict(self.reference.name, runs, outputs, None, (), failure)
+        rows = [self._row(a) for a in self.cut.anchors if self._tensors[a.name].count or self._tensors[a.name].problem]
+        return Verdict(self.reference.name, runs, outputs, tuple(rows), tuple(self._skipped.items()), failure)
+
+    def _row(self, a: Anchor) -> Row:
+        measure = self._tensors[a.name].measure()
+        ranges = () if measure.good else tuple(self._ranges[n] for n in (*a.given, *a.reads) if n in self._ranges)
+        return Row(a.name, measure, str(a.heaviest), tuple(map(str, a.covers)), ranges)
+
+
+def listed(gauge: Gauge, got: Any, want: Any) -> None:
+    """Measure an array, or the arrays of a list one by one."""
+    if isinstance(got, list) and isinstance(want, list):
+        if len(got) != len(want):
+            gauge.problem = gauge.problem or f"is a list of {len(got)}, expected {len(want)}"
+        for a, b in zip(got, want, strict=False):
+            listed(gauge, a, b)
+    elif got is not None or want is not None:
+        gauge.add(np.asarray(got), np.asarray(want))
+
+
+def ranged(name: str, array: Array, grid: Any) -> Range:
+    """The range of an array's numbers."""
+    finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
+    real = array.dtype.kind in "biuf" and finite.size > 0
+    return Range(name, array.dtype.name, array.shape, float(finite.min()) if real else None,
+                 float(finite.max()) if real else None, grid if isinstance(grid, Quant) else None)
+
+
