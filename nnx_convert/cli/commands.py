@@ -12,8 +12,8 @@ from .. import __version__
 from . import screen
 from .group import Commands
 from .options import (
-    BACKENDS, MODEL, Work, engines, entered, examples, named_files, reported, reports, rounded, sections, shaped,
-    targeted, targeted_by, threaded)
+    BACKENDS, MODEL, Work, engines, entered, examples, named_files, profiled, reported, reports, rounded, sections,
+    shaped, targeted, targeted_by, threaded)
 
 
 @click.group(cls=Commands, context_settings={"max_content_width": 100})
@@ -65,6 +65,7 @@ def convert(**options: Any) -> Work:
 @click.option("--signature", metavar="NAME",
               help="The entry point to run, where it is not the main one. Inputs and outputs have the names it gives "
                    "them, --shape those of the file.")
+@profiled
 @shaped
 @reports
 def run(**options: Any) -> Work:
@@ -73,7 +74,8 @@ def run(**options: Any) -> Work:
     return partial(run_file, **options)
 
 
-@commands.command(epilog=examples("bench model.tflite --vs litert", "bench model.tflite --per-op",
+@commands.command(epilog=examples("bench model.tflite --vs litert",
+                                  "bench model.tflite --per-op --profile m.trace.json",
                                   "bench model.onnx --backend native --backend numpy --threads 1",
                                   "bench model.onnx --vs onnxruntime --shape x=1,3,224,224 --json"),
                   short_help="time it, beside LiteRT, ONNX Runtime and OpenVINO")
@@ -92,6 +94,7 @@ def run(**options: Any) -> Work:
 @click.option("--random", "seed", type=click.IntRange(0), default=0, show_default=True, metavar="SEED",
               help="Draw the inputs that are not given, as `run` does.")
 @click.option("--per-op", is_flag=True, help="Where the time of the first backend goes, step by step.")
+@profiled
 @shaped
 @reports
 def bench(**options: Any) -> Work:

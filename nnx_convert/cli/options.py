@@ -93,6 +93,14 @@ def rounded(command: Function) -> Function:
     return option(command)
 
 
+def profiled(command: Function) -> Function:
+    """The profile of the commands that run a model."""
+    option = click.option("--profile", "profile_to", metavar="FILE", type=MODEL,
+                          help="Write where the time of a run goes: a table (.txt), JSON (.json), or a trace for "
+                               "Perfetto and chrome://tracing (.trace.json).")
+    return option(command)
+
+
 def threaded(text: str) -> Callable[[Function], Function]:
     """The threads of a run."""
     return click.option("--threads", type=click.IntRange(1), metavar="N", help=text)

@@ -17,6 +17,7 @@ from ..runtime.compiled import CompiledModel, TensorSpec
 from ..types import Array, Shape
 from .arrays import Given, gathered, plain, read_archive, taken_apart, write_archive
 from .compare import Difference, Tolerance, compared
+from .profiles import form_of, write_profile
 from .screen import Progress, show, show_json
 
 
@@ -41,10 +42,12 @@ class Ran:
 
 def run_file(file: str, given: Mapping[str, str], archive: str | None, seed: int | None,
              output: str | None, expect: str | None, atol: float | None, rtol: float | None, backend: str,
-             rounding: str, threads: int | None, signature: str | None, shapes: Mapping[str, Shape], report: str
-             ) -> ExitCode:
+             rounding: str, threads: int | None, signature: str | None, shapes: Mapping[str, Shape],
+             profile_to: str | None, report: str) -> ExitCode:
     """Do it; raises `NnxError`."""
     begun = time.perf_counter()
+    if profile_to:
+        form_of(profile_to)
     with Progress() as progress:
         progress("compiling")
         model = compile(entered(file, signature, shapes), threads=threads, shapes=shapes or None, backend=backend,
@@ -53,6 +56,11 @@ def run_file(file: str, given: Mapping[str, str], archive: str | None, seed: int
         golden = read_archive(expect) if expect else {}
         progress("running")
         outputs = outputs_of(model, inputs, signature, Path(file).name)
+        if profile_to:
+            progress("profiling")
+            ports = dict(model.entry(signature).inputs) if signature else {}
+            write_profile(profile_to, model.profile({ports.get(g.name, g.name): g.array for g in inputs}),
+                          Path(file).name)
     differences = compared(outputs, golden, Tolerance(atol, rtol), expect) if expect else ()
     written = write_archive(output, outputs) if output else None
     ran = Ran(Path(file).name, time.perf_counter() - begun, inputs, outputs, expect, differences, output, written)

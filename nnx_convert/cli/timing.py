@@ -16,10 +16,11 @@ from ..emit.report import LABEL, headed
 from ..errors import NnxError
 from ..runtime.blas import cores
 from ..runtime.compiled import CompiledModel
-from ..runtime.profile import Profile, macs
+from ..runtime.profile import macs
 from ..types import Shape
 from .arrays import Given, gathered
 from .peers import PEERS, Run, unheard
+from .profiles import form_of, steps, table, write_profile
 from .running import described, shape_fields
 from .screen import Progress, show, show_json
 
@@ -62,9 +63,12 @@ class Contender:
 
 
 def bench_file(file: str, backends: Sequence[str], rounding: str, peers: Sequence[str], threads: int | None, runs: int,
-               archive: str | None, seed: int, shapes: Mapping[str, Shape], per_op: bool, report: str) -> None:
+               archive: str | None, seed: int, shapes: Mapping[str, Shape], per_op: bool,
+               profile_to: str | None, report: str) -> None:
     """Do it; raises `NnxError` where this package's own engine cannot run the file."""
     count = threads or cores()
+    if profile_to:
+        form_of(profile_to)
     with Progress() as progress:
         progress("compiling")
         inputs: tuple[Given, ...] = ()
@@ -77,16 +81,19 @@ def bench_file(file: str, backends: Sequence[str], rounding: str, peers: Sequenc
         progress("running")
         timed = compared([c.run for c in found if c.run], runs)
         first = found[0].model
-        profile = first.profile({g.name: g.array for g in inputs}, runs) if first and per_op else None
+        profile = first.profile({g.name: g.array for g in inputs}, runs) if first and (per_op or profile_to) else None
         work = multiplied(first, {g.name: g.array for g in inputs}) if first else None
     rows = list(joined(found, timed, work))
+    if profile_to and profile is not None:
+        write_profile(profile_to, profile, Path(file).name)
     if report == "json":
         show_json({"source": Path(file).name, "threads": count, "runs": runs,
                    "inputs": [{"name": g.name, "from": g.origin, **shape_fields(g.array)} for g in inputs],
                    "macs": work, "engines": [asdict(r) for r in rows],
-                   "per_op": None if profile is None else steps(profile)})
+                   "per_op": steps(profile) if profile is not None and per_op else None})
     else:
-        show((*lines(Path(file).name, count, runs, inputs, rows), *(table(profile) if profile else ())), LABEL)
+        detail = (("", ""), *table(profile)) if profile is not None and per_op else ()
+        show((*lines(Path(file).name, count, runs, inputs, rows), *detail), LABEL)
 
 
 def ours(file: str, backend: str, threads: int, archive: str | None, seed: int, shapes: Mapping[str, Shape],
@@ -187,20 +194,3 @@ def lines(name: str, threads: int, runs: int, inputs: Sequence[Given], rows: Seq
         speed = f"   {r.gflops:.1f} GFLOP/s" if r.gflops else ""
         yield label, (f"{r.engine:<{width}}   {1e3 * r.median:.3f} ms   least {1e3 * r.least:.3f}{speed}   "
                       f"ready in {r.ready:.2f} s{beside}")
-
-
-def steps(profile: Profile) -> list[dict[str, Any]]:
-    """A profile's rows as what `json.dumps` takes."""
-    return [{**asdict(r.work), "seconds": r.seconds, "share": r.share, "gflops": r.gflops} for r in profile.rows]
-
-
-def table(profile: Profile) -> Iterator[tuple[str, str]]:
-    """The same for the screen."""
-    yield "", ""
-    yield "per op", f"{'us':>9} {'share':>6} {'KB':>9} {'M macs':>8} {'GFLOP/s':>8}"
-    for r in profile.rows:
-        w = r.work
-        yield "", (f"{1e6 * r.seconds:9.1f} {r.share:6.1%} {w.bytes / 1e3:9.1f} {w.macs / 1e6:8.2f} {r.gflops:8.1f}   "
-                   f"{w.engine}   {' + '.join(w.operations)}   {w.origins[-1] if w.origins else ''}")
-    rest = profile.seconds - sum(r.seconds for r in profile.rows)
-    yield "", f"{1e6 * rest:9.1f} {rest / profile.seconds:6.1%}   copies of inputs and outputs, and the calls"
