@@ -23,7 +23,7 @@ from .machine import Machine
 from .places import ITEM, Place, dense_strides
 from .tasks import SCRATCH, Family, Group, Phases, Workshop, native
 from .tiles import best
-from .wholes import Walk, item, of_bytes, packed, pitch, steps
+from .wholes import Walk, item, narrowed, of_bytes, packed, pitch, steps
 
 GATES = 4
 #: ONNX's order of the gates is i o f c.
@@ -173,6 +173,13 @@ def _width(b: Bound, lanes: int) -> int:
     return int(-(-b.args["r"].shape[1] // lanes) * lanes * GATES)
 
 
+def _of_bytes(b: Bound, machine: Machine) -> tuple[bool, bool]:
+    """Whether bytes are multiplied: those of x, and those of h."""
+    matrices = _matrices(b)
+    half = len(matrices) // 2
+    return of_bytes(machine, b.args["x"].shape[0], *matrices[:half]), of_bytes(machine, 1, *matrices[half:])
+
+
 def _shared(b: Bound, quad: bool, lanes: int) -> tuple[int, int, int]:
     """The bytes of x on its grid, of that, and of the products of each direction."""
     x: Tensor = b.args["x"]
@@ -181,9 +188,9 @@ def _shared(b: Bound, quad: bool, lanes: int) -> tuple[int, int, int]:
 
 def _room(group: Group, machine: Machine) -> int:
     b, lanes = group.head, machine.lanes
-    quad, directions = of_bytes(machine, *_matrices(b)), int(b.args["w"].shape[0])
-    whole, info, products = _shared(b, quad, lanes)
-    return whole + info + products * directions + sum(room_sizes(b.args["r"].shape[1], quad, lanes))
+    (own, inner), directions = _of_bytes(b, machine), int(b.args["w"].shape[0])
+    whole, info, products = _shared(b, own, lanes)
+    return whole + info + products * directions + sum(room_sizes(b.args["r"].shape[1], inner, lanes))
 
 
 def _columns(matrix: Array, lanes: int) -> Array:
@@ -207,7 +214,7 @@ def _bias(b: Bound, d: int, lanes: int) -> Array | float:
 
 def _make(w: Workshop, group: Group) -> Phases:
     b, lanes, matrices = group.head, w.machine.lanes, _matrices(group.head)
-    quad, several = of_bytes(w.machine, *matrices), len(matrices) // 2
+    (quad, inner_quad), several = _of_bytes(b, w.machine), len(matrices) // 2
     x, scratch, units = w.place(b.slots["x"]), w.place(SCRATCH), b.args["r"].shape[1]
     time, _, depth = x.shape
     whole, _, products = _shared(b, quad, lanes)
@@ -220,20 +227,20 @@ def _make(w: Workshop, group: Group) -> Phases:
         wide = (1, 1, time, _width(b, lanes))
         given = Place(scratch.base, infos.offset + INFO + d * products, wide, dense_strides(wide, ITEM), ITEM)
         tasks.append(_inputs(w, b, d, own, on_grid, infos, given, quad))
-        directions.append(_direction(w, b, d, inner, given, quad))
+        directions.append(_direction(w, b, d, inner, given, inner_quad))
     size = scratch.strides[0]
     room = Place(scratch.base, infos.offset + INFO + len(directions) * products, (1, size), (size, 1), 1)
-    return Phases((*tasks, Steps(tuple(directions), units, quad, b.args["b"] is not None, room)))
+    return Phases((*tasks, Steps(tuple(directions), units, inner_quad, b.args["b"] is not None, room)))
 
 
 def _inputs(w: Workshop, b: Bound, d: int, matrix: Array, x: Place, infos: Place, out: Place, quad: bool) -> Hybrid:
     """The products of all inputs of a direction by its weights."""
     lanes, (_, _, time, depth) = w.machine.lanes, x.shape
-    matrix = _columns(matrix, lanes)
+    matrix, narrow = _columns(matrix, lanes), narrowed(w.machine, quad, matrix)
     tile = best(matrix.shape[1], steps(depth, quad), 1, 1, time, lanes, w.machine.registers)
     return Hybrid(x, infos, out, 1, ((0, steps(depth, quad)),), 0, (1, 1),
-                  w.pack(packed(matrix, depth, quad, tile.vectors, lanes)),
-                  w.pack(blocks(matrix.sum(0), _scales(b, "ws", d, lanes), 0.0, lanes)), tile, quad,
+                  w.pack(packed(matrix, depth, quad, tile.vectors, lanes, narrow)),
+                  w.pack(blocks(matrix.sum(0), _scales(b, "ws", d, lanes), 0.0, lanes)), tile, quad, narrow,
                   twice=False, biased=False, act=0)
 
 

@@ -26,7 +26,7 @@ from .machine import Machine
 from .places import ITEM, Border, Place, room
 from .tasks import SCRATCH, Family, Group, Phases, Workshop, native
 from .tiles import Spot, Tile, best
-from .wholes import Walk, item, of_bytes, packed, steps
+from .wholes import Walk, item, narrowed, of_bytes, packed, steps, weighing
 
 #: The bytes of a channel's parameters: the sum of its weights, their scale, and the bias.
 BLOCK = 12
@@ -104,6 +104,7 @@ class Hybrid:
     blocks: int
     tile: Tile
     quads: bool
+    narrow: bool
     twice: bool
     biased: bool
     act: int
@@ -112,7 +113,7 @@ class Hybrid:
         """The micro-kernel of a tile's size."""
         step, out = self.strides[1] * self.x.strides[2], self.out.strides[2]
         walk = Walk(tuple(i * step for i in range(pixels)), vectors, self.taps, self.row if self.taps > 1 else 0,
-                    self.runs, self.quads)
+                    self.runs, self.quads, self.narrow)
         return Micro(walk, tuple(i * out for i in range(pixels)), self.infos.strides[2], self.twice, self.biased,
                      self.act, tail)
 
@@ -130,7 +131,7 @@ class Hybrid:
         wide = f.machine.lanes * self.tile.vectors
         steps = self.taps * sum(steps for _, steps in self.runs)
         pointers = (spot.at(f, self.x, self.strides, 0),
-                    f.at("%weights", f.add(self.weights, f.mul(spot.panel, wide * ITEM * steps))),
+                    f.at("%weights", f.add(self.weights, f.mul(spot.panel, wide * weighing(self.narrow) * steps))),
                     spot.at(f, self.out, (1, 1), wide * ITEM),
                     f.at("%weights", f.add(self.blocks, f.mul(spot.panel, wide * BLOCK))),
                     spot.at(f, self.infos, (1, 1), 0))
@@ -210,10 +211,17 @@ def blocks(totals: Array, scale: Array, bias: Array | float, lanes: int) -> Arra
     return wide.reshape(3, -1, lanes).swapaxes(0, 1)
 
 
+def _of_bytes(b: Bound, machine: Machine) -> bool:
+    """Whether bytes are multiplied."""
+    out = b.outs[0]
+    return of_bytes(machine, out.size // out.shape[-1], _filters(b))
+
+
 def _make(w: Workshop, group: Group) -> Phases:
     b, lanes = group.head, w.machine.lanes
     filters = _filters(b)
-    quad, (units, kh, kw, depth) = of_bytes(w.machine, filters), filters.shape
+    quad, (units, kh, kw, depth) = _of_bytes(b, w.machine), filters.shape
+    narrow = narrowed(w.machine, quad, filters)
     gridded = _gridded(w, b, item(quad), WIDE if b.args["asymmetric"] else SYMMETRIC)
     x, infos, border = gridded.out, gridded.infos, gridded.out.border
     x = x.shifted(border.top, border.left)
@@ -230,10 +238,11 @@ def _make(w: Workshop, group: Group) -> Phases:
     bias = 0.0 if b.args["b"] is None else b.args["b"].data
     images, rows, width, _ = out.shape
     tile = best(units, sum(n for _, n in runs), kh, images * rows, width, lanes, w.machine.registers)
-    weights = packed(filters.reshape(units, -1).T, cells * depth, quad, tile.vectors, lanes)
+    weights = packed(filters.reshape(units, -1).T, cells * depth, quad, tile.vectors, lanes, narrow)
     product = Hybrid(x, infos, out, kh, runs, dilations[0] * x.strides[1], strides, w.pack(weights),
                      w.pack(blocks(filters.sum((1, 2, 3)), of_channels(b.args["w"], units), bias, lanes)), tile,
-                     quad, "scheme" in b.args and b.args["w"].type == QPC, b.args["b"] is not None, b.args["act"])
+                     quad, narrow, "scheme" in b.args and b.args["w"].type == QPC, b.args["b"] is not None,
+                     b.args["act"])
     return Phases((gridded, product))
 
 
@@ -262,7 +271,7 @@ def _make_depthwise(w: Workshop, group: Group) -> Phases:
         w.pack(weights), 0, chain, extras)))
 
 
-PRODUCT = Family(_taken, _make, scratch=lambda g, m: _scratch(g.head, item(of_bytes(m, _filters(g.head)))))
+PRODUCT = Family(_taken, _make, scratch=lambda g, m: _scratch(g.head, item(_of_bytes(g.head, m))))
 native(PRODUCT, h.HYBRID_FULLY_CONNECTED, h.HYBRID_CONV_2D)
 native(Family(_taken_depthwise, _make_depthwise, scratch=lambda g, _: _scratch(g.head, ITEM)),
        h.HYBRID_DEPTHWISE_CONV_2D)

@@ -13,7 +13,7 @@ from nnx_convert.runtime.codegen.ir import SHARED, Function, Module
 from nnx_convert.runtime.codegen.machine import host
 from nnx_convert.runtime.codegen.objects import assembly
 from nnx_convert.runtime.codegen.tiles import FIT
-from nnx_convert.runtime.codegen.wholes import Walk
+from nnx_convert.runtime.codegen.wholes import Walk, shortens
 
 Rng = np.random.Generator
 Make = Callable[[Rng], Net]
@@ -108,6 +108,22 @@ def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", WIDE)
+@pytest.mark.parametrize("ends", [(-127, 127), (-128, 127), (127, 127), (-127, -127), (-128, -128)])
+def test_the_largest_products_of_bytes_are_exact(ends: tuple[int, int], machine: str) -> None:
+    rng = np.random.default_rng(5)
+    for n in range(8):
+        net, rows, (depth, units) = Net(), 1 + n // 4, (int(v) for v in rng.integers(1, [300, 90]))
+        x = rng.choice([(0, 1), (-1, 0), (-1, 1), (1, 1)][n % 4], (rows, depth)).astype(np.float32)
+        w = net.const(rng.choice(ends, (units, depth)), Q8S, (0.01, 0))
+        y = net.op("HYBRID_FULLY_CONNECTED", net.input(x), w, net.nothing(), net.scalar(n % 2 == 0), net.scalar(0),
+                   shape=(rows, units))
+        net.model = net.finish(y)
+        want, got, native = both(net.model, net.given, WIDE[machine], 1)
+        assert native == 1
+        np.testing.assert_array_equal(got[0], want[0], err_msg=f"{n}")
+
+
+@pytest.mark.parametrize("machine", WIDE)
 def test_a_curve_follows(machine: str) -> None:
     net = product(np.random.default_rng(1), TANH)
     want, got, native = both(net.model, net.given, WIDE[machine], 1)
@@ -170,12 +186,14 @@ def test_values_at_the_ends_of_what_there_is(family: str, odd: Any) -> None:
 @pytest.mark.parametrize("machine", ["host", "avx512", "avx2"])
 def test_no_walk_spills(machine: str) -> None:
     at = WIDE[machine]
-    for vectors, pixels in FIT[at.registers].items():
+    ways = [(vectors, pixels, at.vnni, narrow) for vectors, pixels in FIT[at.registers].items()
+            for narrow in {False, shortens(at)}] + [(n, 1, True, False) for n in (1, 2, 3, 4) if shortens(at)]
+    for vectors, pixels, quads, narrow in ways:
         m = Module(at)
         f = Function(m, "f", SHARED, exported=True)
-        walk = Walk(tuple(64 * i for i in range(pixels)), vectors, 1, 0, ((0, 16),), at.vnni)
+        walk = Walk(tuple(64 * i for i in range(pixels)), vectors, 1, 0, ((0, 16),), quads, narrow)
         for n, total in enumerate(walk.sums(f, "%arena", "%weights", ["zeroinitializer"] * (pixels * vectors))):
             f.store(f"<{at.lanes} x i32>", total, "%arena", 4096 + n * 4 * at.lanes)
         f.finish()
         text = assembly(m.text(), at)
-        assert "(%rsp)" not in text.replace("popq", ""), (vectors, pixels)
+        assert "(%rsp)" not in text.replace("popq", ""), (vectors, pixels, quads, narrow)
