@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from .. import artifact
-from ..convert import Data, convert, folder_of, import_graph, kind, read
+from ..convert import Data, evaluate, folder_of, import_graph, kind, read
 from ..errors import UsageError
 from ..graph import Graph
 from ..lowering.flatten import flatten
+from ..lowering.pipeline import lower
 from ..model import Model
-from ..runtime import rim
+from ..runtime.rim import Doors, by_position
 from ..runtime.compiled import CompiledModel, TensorSpec
 from ..target import Target
-from ..types import Array, Shape
+from ..types import Array, Quant, Rim, Shape
 from .archives import Recorded
 from .metrics import OPERATION, OUTPUT, Tolerance
 from .references import LiteRt, OnnxRuntime, Other, Recording, Reference, engine
-from .segments import Cut, Program, cut
+from .segments import Cut, Program, cut, step_of
 from .verdict import Inputs, Verdict, Verification
 
 #: Codes of ONNX are computed on NNAPI's grids, which round halves away from zero: an operation may be off by one step,
@@ -56,25 +57,37 @@ class Subject:
         """The model as it is converted."""
         if self.format == "nnx":
             return artifact.from_bytes(self.data)
-        return convert(self.path, self.target, shapes=self.shapes)
+        return flatten(lower(self.graph, self.target, evaluate)[0])
+
+    @cached_property
+    def rim(self) -> Rim:
+        """How a user sees its inputs and outputs."""
+        return self.model.rim if self.format == "nnx" else self.graph.rim
+
+    @cached_property
+    def grids(self) -> Mapping[str, Quant]:
+        """What the codes of outputs stand for, and the steps that floats among them lie on."""
+        found = {p.name: p.quant for p in self.rim.outputs if isinstance(p.quant, Quant)}
+        if self.format != "nnx":
+            steps = {p.name: step_of(self.graph, v)
+                     for p, v in zip(self.rim.outputs, self.graph.outputs, strict=True)}
+            found |= {n: step for n, step in steps.items() if step is not None and n not in found}
+        return found
 
     @cached_property
     def inputs(self) -> tuple[TensorSpec, ...]:
         """The inputs that a run is given."""
-        ports = self.model.rim.inputs if self.format == "nnx" else self.graph.rim.inputs
-        return tuple(TensorSpec.of(p) for p in ports if not p.state)
+        return tuple(TensorSpec.of(p) for p in self.rim.inputs if not p.state)
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
         """The names of the outputs that a run gives."""
-        ports = self.model.rim.outputs if self.format == "nnx" else self.graph.rim.outputs
-        return tuple(p.name for p in ports if not p.state)
+        return tuple(p.name for p in self.rim.outputs if not p.state)
 
     @cached_property
     def stateful(self) -> bool:
         """Whether a run leaves something to the next."""
-        ports = self.model.rim.inputs if self.format == "nnx" else self.graph.rim.inputs
-        return any(p.state for p in ports)
+        return any(p.state for p in self.rim.inputs)
 
     def cut(self, reference: Reference | None = None) -> Cut:
         """The model cut at the tensors that a reference knows, or at all; raises `UsageError` where that is none."""
@@ -91,8 +104,7 @@ class Subject:
 
     def tolerance(self, steps: int | None) -> tuple[Tolerance, Tolerance]:
         """What is taken for equal by default: of outputs, and of what one operation gives."""
-        ports = self.model.rim if self.format == "nnx" else self.graph.rim
-        onnx = ports.source is not None and ports.source.format == "ONNX"
+        onnx = self.rim.source is not None and self.rim.source.format == "ONNX"
         own, out = (ONNX_STEPS, ONNX_STEPS_OUT) if onnx else (0, 0)
         return (Tolerance(steps=out if steps is None else steps, whole=OUTPUT),
                 Tolerance(steps=own if steps is None else steps, whole=OPERATION))
@@ -130,11 +142,11 @@ class Values:
 
     def __init__(self, subject: Subject, threads: int | None = None) -> None:
         self.cut = subject.cut()
-        self._doors = rim.Doors(flatten(self.cut.legal))
+        self._doors = Doors(flatten(self.cut.legal))
         self._program = Program(self.cut, self.cut.anchors, "numpy", threads or 0, fed=False)
 
     def __call__(self, inputs: Mapping[str, Any]) -> Mapping[str, Array]:
-        arrays = self._doors.enter(rim.by_position(self.cut.legal.rim.inputs, inputs))
+        arrays = self._doors.enter(by_position(self.cut.legal.rim.inputs, inputs))
         return self._program.run(dict(zip(self.cut.legal.inputs, arrays, strict=True)), {})
 
 
@@ -150,4 +162,5 @@ def verify(subject: Subject, reference: Reference, runs: Sequence[Inputs], *, pe
     parts = subject.cut(reference) if per_op else None
     model = flatten(parts.legal) if parts else subject.model
     outputs, between = tolerance or subject.tolerance(None)
-    return Verification(model, reference, outputs, between, parts, backend, threads, feed or {}).run(runs)
+    found = Verification(model, reference, outputs, between, subject.grids, parts, backend, threads, feed or {})
+    return found.run(runs)

@@ -43,13 +43,14 @@ class Anchor:
     `covers` are the source's operators whose work its segment does, the last one the tensor's own; `heaviest` is the
     one of these with the most weights, else the last that does more than change codes to floats. `reads` are the
     tensors the segment is fed with, by name, `given` the inputs of the model that it reads; `random`: something in it
-    draws. `grid` is what codes stand for, or the step that floats lie on.
+    draws. `dtype` is the type of the source's tensor, `grid` what codes stand for, or the step that floats lie on.
     """
 
     name: str
     value: Value
     covers: tuple[At, ...]
     heaviest: At
+    dtype: np.dtype[Any]
     reads: tuple[str, ...]
     given: tuple[str, ...]
     grid: Quant | None
@@ -74,13 +75,12 @@ class Anchor:
         """What the lowered graph computed, in the source's order of axes; with a shape and a type like these."""
         if self.value.order is not None and array.ndim == len(self.value.order):
             array = array.transpose(np.argsort(self.value.order))
-        if like is None:
-            return array
-        if array.shape != like.shape and array.size == like.size:
+        dtype = self.dtype if like is None else like.dtype
+        if like is not None and array.shape != like.shape and array.size == like.size:
             array = array.reshape(like.shape)
-        if (array.dtype.name, like.dtype.name) == ("uint8", "int8"):
+        if (array.dtype.name, dtype.name) == ("uint8", "int8"):
             return (array ^ np.uint8(0x80)).view(np.int8)
-        return array.astype(like.dtype) if array.dtype.kind in "iub" and like.dtype.kind in "iub" else array
+        return array.astype(dtype) if array.dtype.kind in "iub" and dtype.kind in "iub" else array
 
 
 def _size(dims: Sequence[Any]) -> int:
@@ -152,7 +152,7 @@ def _anchors(source: Graph, legal: Graph, found: Mapping[Value, Value], names: M
         for v in (v for v in node.outputs if v in found):
             reads, made = behind(legal, v, {*found, *ports})
             covers, passed = covered(source, found[v], ends)
-            yield Anchor(names[v], v, covers, heaviest(passed, covers), tuple(names[r] for r in reads if r in names),
+            yield Anchor(names[v], v, covers, heaviest(passed, covers), found[v].type.dtype, tuple(names[r] for r in reads if r in names),
                          tuple(ports[r] for r in reads if r in ports), grid_of(source, found[v], v),
                          not all(n.op.pure for n in (*made, *passed)))
 
@@ -177,8 +177,7 @@ def covered(source: Graph, v: Value, ends: Collection[Value]) -> tuple[tuple[At,
     """The source's operators between a tensor and the anchors before it, in the source's order; its own is last."""
     own = source.producer[v]
     _, nodes = behind(source, v, ends)
-    needed = [n for n in nodes if n is own or any(not x.constant for x in n.inputs)]
-    places = sorted({n.at for n in needed if n.at != own.at}, key=lambda at: at.index)
+    places = sorted({n.at for n in nodes if n.at != own.at}, key=lambda at: at.index)
     return (*places, own.at), nodes
 
 

@@ -73,12 +73,17 @@ class Verdict:
 
 @dataclass
 class Verification:
-    """Runs of a model in a row beside a reference's. `feed`: inputs that are an output of the run before."""
+    """Runs of a model in a row beside a reference's.
+
+    `tolerance` and `grids` are those of outputs, `between` is that of what one operation gives. `feed`: inputs that
+    are an output of the run before.
+    """
 
     model: Model
     reference: Reference
     tolerance: Tolerance
     between: Tolerance
+    grids: Mapping[str, Quant]
     cut: Cut | None = None
     backend: str = "auto"
     threads: int | None = None
@@ -88,14 +93,10 @@ class Verification:
         self._compiled = CompiledModel(self.model, threads=self.threads, backend=self.backend)
         self._doors = rim.Doors(self.model)
         self._ports = [p for p in self.model.rim.outputs if not p.state]
-        self._outputs = {p.name: Gauge(self.tolerance, p.quant if isinstance(p.quant, Quant) else None)
-                         for p in self._ports}
+        self._outputs = {p.name: Gauge(self.tolerance, self.grids.get(p.name)) for p in self._ports}
         self._segments = Segments(
             self.cut, "numpy" if self.backend == "auto" else self.backend, self.threads or 0) if self.cut else None
         anchors = self.cut.anchors if self.cut else ()
-        for a in anchors:
-            if a.name in self._outputs and self._outputs[a.name].grid is None:
-                self._outputs[a.name].grid = a.grid
         self._tensors = {a.name: Gauge(self.between, a.grid) for a in anchors}
         self._ranges: dict[str, Range] = {}
         self._skipped: dict[str, str] = {a.name: "draws at random" for a in anchors if a.random}
