@@ -11,11 +11,11 @@ import numpy as np
 
 from ...types import Shape
 from ..bind import Bound
-from .dense import Micro
 from .elements import Part, by_rows, chainable, chained, matched, start, tensors_of
 from .folds import exponentials, floats
 from .ir import SHARED, Function, Module
 from .machine import Machine
+from .micro import Micro
 from .panels import operand, pack_all
 from .places import ITEM, Place
 from .tasks import SCRATCH, Group, Task, Workshop, kind, slots_of

@@ -52,7 +52,7 @@ _sums: WeakKeyDictionary[Bound, Sums] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class Micro:
-    """A micro-kernel `(A, B, blocks, S)`: see `dense.Micro`; runs are of bytes. Sums go to S, pixel after pixel.
+    """A micro-kernel `(A, B, blocks, S)`: see `micro.Micro`; runs are of bytes. Sums go to S, pixel after pixel.
 
     Four bytes of the depth are multiplied at once. Sums begin with those of `blocks`, each vector's `start`
     bytes apart. With a `shift`, weights lie so much lower than they are: each pixel's bytes are summed, too, and count

@@ -1,13 +1,8 @@
-"""Convolutions of floats and products by constant matrices, as one micro-kernel.
-
-A tile of pixels by vectors of output channels stays in registers; the activation is read where it lies, one element
-at a time for all lanes, and weights are packed by panels of channels, so that both are walked in order.
-"""
+"""Convolutions of floats and products by constant matrices: tiles of the micro-kernel of products."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,175 +10,29 @@ import numpy as np
 from ...ops import conv
 from ...types import F32, Array, Shape, Tensor
 from ..bind import Bound
-from .elements import BOUNDS, Part, chained, follows, matched
-from .ir import SHARED, Function, Module, vector
+from .elements import Part, chained, follows, matched
+from .ir import SHARED, Function, Module
 from .machine import Machine
+from .micro import Micro, fetching
 from .places import ITEM, Border, Place
 from .tasks import Family, Group, Task, Workshop, native
-from .tiles import Spot, Tile, best, cost, pixels_first, unrolled
+from .tiles import Spot, Tile, best, cost, fit, pixels_first
 
-#: Bytes that a cache keeps together.
-LINE = 64
-#: Bytes of a panel from which the next one is fetched while it is read.
-FETCHED = 16_384
 #: Parts of an image up to which each may have a micro-kernel of its own, by registers, as tiles are smaller where there
 #: are few; and what their cost may be of the others'.
 FOLDS, WORTH = {32: 6, 16: 10}, 0.98
+#: Where there are few registers, caches are small, too: bytes of weights that are read again for every tile, of a part
+#: of an image that stays in the second cache, of a panel that is read again for every tile, and of a piece of another.
+READ, STAYING, WHOLE, CUT = 640_000, 400_000, 32_768, 16_384
 
 
 @dataclass(frozen=True)
-class Micro:
-    """A micro-kernel: `(A, B, C, bias)`. Offsets are in bytes, of each pixel: `a` in the activation, `c` in the result.
+class Piece:
+    """A piece of the depth, in code: its number, whether it is the first one, and here whether it is the last."""
 
-    The depth is `taps` rows, `row` bytes apart, each of `runs` of neighbouring elements (offset, length). Of the last
-    vector, `tail` lanes are stored (0: all). Before that, the `chain` is done to the sums (input 0) and to `extras`,
-    of which the offsets of pixels and the bytes from channel to channel are told. With `fetched` lines of weights a
-    turn of the innermost loop, it is told how many bytes ahead those are which it brings near for who comes later.
-    """
-
-    a: tuple[int, ...]
-    c: tuple[int, ...]
-    vectors: int
-    taps: int
-    row: int
-    runs: tuple[tuple[int, int], ...]
-    tail: int
-    act: int
-    chain: tuple[Part, ...] = ()
-    extras: tuple[tuple[tuple[int, ...], int], ...] = ()
-    fetched: int = 0
-
-    def emit(self, m: Module) -> str:
-        """Write the function."""
-        return m.once(("micro", self), lambda name: self._build(m, name))
-
-    def _build(self, m: Module, name: str) -> None:
-        more = tuple(("ptr readonly", f"%E{n}") for n in range(len(self.extras)))
-        more += (("i64", "%ahead"),) if self.fetched else ()
-        f = Function(m, name, (("ptr noalias readonly", "%A"), ("ptr noalias readonly", "%B"),
-                               ("ptr", "%C"), ("ptr noalias readonly", "%bias"), *more))
-        kind, size = vector(m.machine.lanes), m.machine.lanes * ITEM
-        start = [f.load(kind, "%bias", j * size) for j in range(self.vectors)] * len(self.a)
-
-        def tap(_: str, carried: list[str]) -> list[str]:
-            a, b, sums = carried[0], carried[1], carried[2:]
-            for offset, length in self.runs:
-                b, sums = self._run(f, f.at(a, offset), b, sums, length)
-            return [f.at(a, self.row), b, *sums]
-        carried = [("ptr", "%A"), ("ptr", "%B"), *((kind, s) for s in start)]
-        sums = f.loop(0, self.taps, 1, carried, tap)[2:] if self.taps > 1 else tap("0", ["%A", "%B", *start])[2:]
-        sums = [f.clamp(kind, value, *BOUNDS[self.act]) for value in sums]
-        if len(sums) > 1 and any(part.long for part in self.chain):
-            self._stored_first(f, sums)
-        else:
-            self._stored(f, sums)
-        f.finish()
-
-    def _stored(self, f: Function, sums: list[str]) -> None:
-        """What the chain makes of all sums, stored."""
-        for i, offset in enumerate(self.c):
-            pointers = [f.at(f"%E{n}", pixels[i]) for n, (pixels, _) in enumerate(self.extras)]
-            for j in range(self.vectors):
-                value = self._followed(f, sums[i * self.vectors + j], pointers, j)
-                self._store(f, value, f.at("%C", offset), j)
-
-    def _stored_first(self, f: Function, sums: list[str]) -> None:
-        """The same where the chain is long: a loop over pixels, as its code for each would be many times the rest."""
-        for n, value in enumerate(sums):
-            i, j = divmod(n, self.vectors)
-            self._store(f, value, f.at("%C", self.c[i]), j)
-        places = tuple(zip(self.c, *(pixels for pixels, _ in self.extras), strict=True))
-        for first, count in stretches(places):
-            following = places[first + 1] if count > 1 else places[first]
-            steps = [b - a for a, b in zip(places[first], following, strict=True)]
-            bases = [f.at(p, at) for p, at in zip(("%C", *(f"%E{n}" for n in range(len(self.extras)))), places[first],
-                                                  strict=True)]
-            f.loop(0, count, 1, [("ptr", p) for p in bases],
-                   lambda _, now, steps=steps: self._again(f, now, steps))  # type: ignore[misc]
-
-    def _again(self, f: Function, now: list[str], steps: Sequence[int]) -> list[str]:
-        """The chain done to a pixel that is stored, vector by vector; where the next one is."""
-        apart, lanes = [channel for _, channel in self.extras], f.machine.lanes
-
-        def again(at: list[str], count: int) -> None:
-            value = f.load_first(count, lanes, "float", at[0])
-            there = list(zip(at[1:], apart, strict=True))
-            f.store_first(count, lanes, "float", continued(f, self.chain, value, there, count), at[0])
-        channels = (self.vectors - 1) * lanes + self._count(f, self.vectors - 1)
-        by_vectors(f, channels, now, (ITEM, *apart), again)
-        return [f.at(p, by) for p, by in zip(now, steps, strict=True)]
-
-    def _count(self, f: Function, j: int) -> int:
-        """The lanes of a vector of channels that are stored."""
-        return self.tail if self.tail and j == self.vectors - 1 else f.machine.lanes
-
-    def _store(self, f: Function, value: str, pointer: str, j: int) -> None:
-        """A vector of a pixel's channels."""
-        lanes = f.machine.lanes
-        f.store_first(self._count(f, j), lanes, "float", value, pointer, j * lanes * ITEM)
-
-    def _followed(self, f: Function, value: str, extras: Sequence[str], j: int) -> str:
-        """What the chain makes of a vector of channels of a pixel, at which `extras` point."""
-        size = j * f.machine.lanes
-        there = [(f.at(p, size * channel), channel) for p, (_, channel) in zip(extras, self.extras, strict=True)]
-        return continued(f, self.chain, value, there, self._count(f, j))
-
-    def _run(self, f: Function, a: str, b: str, sums: list[str], length: int) -> tuple[str, list[str]]:
-        """The products of one run of neighbours; the panel's next place, and the sums."""
-        kind, size = vector(f.machine.lanes), f.machine.lanes * ITEM * self.vectors
-        turns = 1 if self._shared else turns_of(length, len(sums), f.machine)
-
-        def body(_: str, carried: list[str]) -> list[str]:
-            a, b, now = carried[0], carried[1], carried[2:]
-            for u in range(turns):
-                now = self._step(f, a, b, now, u)
-            for line in range(self.fetched):
-                fetch(f, f.at(f.at(b, "%ahead"), line * LINE))
-            return [f.at(a, ITEM * turns), f.at(b, size * turns), *now]
-        found = f.loop(0, length, turns, [("ptr", a), ("ptr", b), *((kind, s) for s in sums)], body)
-        return found[1], found[2:]
-
-    @property
-    def _shared(self) -> bool:
-        """Whether pixels are so near to each other that an element is read for one in a step and for the next in
-        another: one turn of several steps would keep all of them."""
-        return any(b - a == ITEM for a, b in pairwise(self.a))
-
-    def _step(self, f: Function, a: str, b: str, sums: list[str], step: int) -> list[str]:
-        """One element of the depth for all pixels and channels."""
-        lanes, found = f.machine.lanes, list(sums)
-        kind = vector(lanes)
-        panel = [f.load(kind, b, (step * self.vectors + j) * lanes * ITEM) for j in range(self.vectors)]
-        for i, offset in enumerate(self.a):
-            x = f.splat(kind, f.load("float", a, offset + step * ITEM))
-            for j in range(self.vectors):
-                n = i * self.vectors + j
-                found[n] = f.fma(kind, x, panel[j], found[n])
-        return found
-
-
-def fetch(f: Function, pointer: str) -> None:
-    """Bring the line of memory at an address, where there need be none, into the second cache, to be read."""
-    f.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    f.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 2, i32 1)")
-
-
-def stretches(places: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
-    """Places cut into stretches in which each is as far from the one before: the first of each, and how many."""
-    found, first = list[tuple[int, int]](), 0
-    steps = [tuple(b - a for a, b in zip(*pair, strict=True)) for pair in pairwise(places)]
-    for n in range(1, len(places) + 1):
-        if n == len(places) or n - first > 1 and steps[n - 1] != steps[first]:
-            found.append((first, n - first))
-            first = n
-    return found
-
-
-def turns_of(length: int, sums: int, machine: Machine) -> int:
-    """How many steps of the depth one turn of a micro-kernel's loop makes."""
-    if sums > unrolled(machine):
-        return 1
-    return 2 if length % 2 == 0 else 3 if length % 3 == 0 and length <= 9 else 1
+    number: str
+    first: str
+    last: bool
 
 
 @dataclass(frozen=True)
@@ -191,7 +40,9 @@ class Dense:
     """A convolution, or a product where the image is one row of pixels.
 
     `x` begins at the first tap of the first output; `weights` and `bias` are offsets in the weights. A `folded` one has
-    few pixels, so that tiles go on from row to row: each part of an image has a micro-kernel of its own.
+    few pixels, so that tiles go on from row to row: each part of an image has a micro-kernel of its own. With a
+    `block` of tiles, each panel is read for all of them before the next one; where there are `pieces` of a row of taps,
+    each is done for all tiles, too, before the next one. With `coming`, each tile fetches what the next one reads.
     """
 
     x: Place
@@ -207,6 +58,9 @@ class Dense:
     chain: tuple[Part, ...] = ()
     extras: tuple[Place, ...] = ()
     folded: bool = False
+    block: int = 0
+    pieces: int = 0
+    coming: bool = False
 
     @property
     def depth(self) -> int:
@@ -228,7 +82,7 @@ class Dense:
             return tuple(y * p.strides[1] * strides[0] + x * p.strides[2] * strides[1] for y, x in spots)
         return Micro(offsets(self.x, self.strides), offsets(self.out), vectors, self.taps,
                      self.row if self.taps > 1 else 0, self.runs, tail, self.act, self.chain,
-                     tuple((offsets(e), e.strides[3]) for e in self.extras))
+                     tuple((offsets(e), e.strides[3]) for e in self.extras), coming=self.coming and pixels > 1)
 
     def emit(self, m: Module) -> str:
         """Write the function."""
@@ -236,92 +90,70 @@ class Dense:
 
     def _build(self, m: Module, name: str) -> None:
         f = Function(m, name, SHARED)
-        self.tile.walk(f, self.shape, lambda spot: self._tile(f, spot))
+        if self.block:
+            self.tile.blocks(f, self.shape, self.block, lambda *found: self._stretch(f, *found))
+        else:
+            self.tile.walk(f, self.shape, lambda spot: self._tile(f, spot))
         f.finish()
 
-    def _tile(self, f: Function, spot: Spot) -> None:
-        """One tile of one panel of channels."""
+    def _stretch(self, f: Function, panel: str, first: str, last: str) -> None:
+        """Neighbouring tiles of one panel, piece of the depth by piece."""
+        rows, count = self.shape[1], self.taps * self.pieces
+
+        def tiles(piece: Piece | None) -> None:
+            f.loop(first, last, 1, [], lambda tile, _: self._tile(f, self.tile.spot(f, rows, tile, panel), piece))
+        if count > 1:
+            f.loop(0, count - 1, 1, [], lambda number, _: tiles(
+                Piece(number, f.let(f"icmp eq i64 {number}, 0"), False)))
+            tiles(Piece(str(count - 1), "false", True))
+        else:
+            tiles(None)
+
+    def _tile(self, f: Function, spot: Spot, piece: Piece | None = None) -> None:
+        """One tile of one panel of channels, or a piece of its depth."""
         size, panel = f.machine.lanes * ITEM * self.tile.vectors, spot.panel
         at = replace(spot, x="0") if self.folded else spot
-        pointers = (at.at(f, self.x, self.strides, 0),
-                    f.at("%weights", f.add(self.weights, f.mul(panel, size * self.depth))),
-                    at.at(f, self.out, (1, 1), size),
+        weights = f.at("%weights", f.add(self.weights, f.mul(panel, size * self.depth)))
+        pointers = [at.at(f, self.x, self.strides, 0), at.at(f, self.out, (1, 1), size),
                     f.at("%weights", f.add(self.bias, f.mul(panel, size))),
-                    *(at.at(f, e, (1, 1), size if e.strides[3] else 0) for e in self.extras))
-        given = ", ".join(f"ptr {p}" for p in pointers)
-        n, rows, _, channels = self.shape
-        tiles = 0 if pixels_first(self.shape) else n * rows * self.tile.parts
+                    *(at.at(f, e, (1, 1), size if e.strides[3] else 0) for e in self.extras)]
+        if piece:
+            pointers[0] = f.at(pointers[0], self._begins(f, piece))
+            pointers[2] = f.select(piece.first, "ptr", pointers[2], pointers[1])
 
         def call(pixels: int, vectors: int, tail: int) -> None:
             def of(first: int) -> None:
-                micro, more = fetching(f, self.micro(pixels, vectors, tail, first), spot.tile, tiles)
-                f.do(f"call void @{micro.emit(f.module)}({given}{more})")
+                self._call(f, self.micro(pixels, vectors, tail, first), spot.tile, piece,
+                           [pointers[0], weights, *pointers[1:]])
             if not self.folded:
                 of(0)
                 return
             for part, first in enumerate(self.tile.starts):
                 if pixels == self.tile.sizes[part >= self.tile.longer > 0][0]:
                     f.when(f.let(f"icmp eq i64 {spot.part}, {part}"), lambda first=first: of(first))  # type: ignore[misc]
-        self.tile.fitted(f, channels, spot, call)
+        self.tile.fitted(f, self.shape[3], spot, call)
 
+    def _begins(self, f: Function, piece: Piece) -> str:
+        """How far into the image a piece of the depth begins."""
+        tap, part = f.div(piece.number, self.pieces), f.rem(piece.number, self.pieces)
+        return f.add(f.mul(tap, self.row), f.mul(part, self.runs[0][1] // self.pieces * ITEM))
 
-def fetching(f: Function, micro: Micro, tile: str, tiles: int) -> tuple[Micro, str]:
-    """The micro-kernel, and its last argument, with which each of a panel's tiles brings a part of the next panel near.
-
-    It stays as it is where a panel is soon there, and where there are no tiles, so that panels come again.
-    """
-    size = f.machine.lanes * ITEM * micro.vectors
-    panel = micro.taps * sum(length for _, length in micro.runs) * size
-    if panel < FETCHED or not tiles:
-        return micro, ""
-    lines = max(1, turns_of(micro.runs[0][1], len(micro.a) * micro.vectors, f.machine) * size // LINE)
-    each = -(-lines // tiles)
-    first = f.mul(f.rem(tile, lines // each), each * LINE)
-    return replace(micro, fetched=each), f", i64 {f.add(first, panel)}"
-
-
-def by_vectors(f: Function, channels: int, pointers: Sequence[str], steps: Sequence[int],
-               body: Callable[[list[str], int], None]) -> None:
-    """`body(pointers, channels)` for whole vectors of channels, of which pointers have such steps, and the rest."""
-    lanes = f.machine.lanes
-    full, tail = divmod(channels, lanes)
-    at = list(pointers)
-
-    def whole(_: str, now: list[str]) -> list[str]:
-        body(now, lanes)
-        return [f.at(p, lanes * step) for p, step in zip(now, steps, strict=True)]
-    if full:
-        at = f.loop(0, full, 1, [("ptr", p) for p in at], whole)
-    if tail:
-        body(at, tail)
-
-
-def continued(f: Function, chain: Sequence[Part], value: str, extras: Sequence[tuple[str, int]], count: int) -> str:
-    """What a chain makes of a vector of `count` channels. Of all else that it reads, where that is and the bytes from
-    channel to channel."""
-    lanes = f.machine.lanes
-    kind, inputs, made = vector(lanes), [value], [value]
-    for pointer, channel in extras:
-        inputs.append(f.load_first(count, lanes, "float", pointer) if channel else
-                      f.splat(kind, f.load("float", pointer)))
-    for part in chain:
-        made.append(part.emit(f, kind, inputs, made[1:]))
-    return made[-1]
-
-
-def revisited(f: Function, chain: Sequence[Part], size: tuple[int, int], pointers: Sequence[str],
-              strides: Sequence[tuple[int, int, int]], count: int) -> None:
-    """A long chain done to a vector of channels of rows by columns of pixels that are stored, as its code for each
-    would be many times the rest. Of the pixels and of all else that it reads: where that is, and its strides."""
-    def row(_: str, at: list[str]) -> list[str]:
-        def cell(_: str, here: list[str]) -> list[str]:
-            value = f.load_first(count, f.machine.lanes, "float", here[0])
-            there = list(zip(here[1:], (channel for _, _, channel in strides[1:]), strict=True))
-            f.store_first(count, f.machine.lanes, "float", continued(f, chain, value, there, count), here[0])
-            return [f.at(p, step) for p, (_, step, _) in zip(here, strides, strict=True)]
-        f.loop(0, size[1], 1, [("ptr", p) for p in at], cell)
-        return [f.at(p, step) for p, (step, _, _) in zip(at, strides, strict=True)]
-    f.loop(0, size[0], 1, [("ptr", p) for p in pointers], row)
+    def _call(self, f: Function, micro: Micro, tile: str, piece: Piece | None, pointers: Sequence[str]) -> None:
+        """Call a micro-kernel of the whole depth, or what it is for a piece."""
+        n, rows, _, _ = self.shape
+        tiles = self.block or (0 if pixels_first(self.shape) else n * rows * self.tile.parts)
+        x, weights, *others = pointers
+        again = ""
+        if piece:
+            runs = tuple((at, length // self.pieces) for at, length in self.runs)
+            micro = replace(micro, taps=1, row=0, runs=runs, resumed=True)
+            if not piece.last:
+                micro, others = replace(micro, act=0, chain=(), extras=()), others[:2]
+            weights = f.at(weights, f.mul(piece.number, micro.panel(f.machine.lanes)))
+            again = ", i64 " + f.select(piece.first, "i64", "0", "1")
+        micro, ahead = fetching(f, micro, tile, tiles)
+        given = ", ".join(f"ptr {p}" for p in (x, weights, *others))
+        f.do(f"call void @{micro.emit(f.module)}({given}{again}{ahead})")
 
 
 def packed(w: Array, vectors: int, lanes: int) -> tuple[Array, Array]:
@@ -372,9 +204,26 @@ def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, in
         x, out, extras = as_row(x), as_row(out), tuple(map(as_row, extras))
     tile, folded = tile_of(out.shape, kw * depth, kh, w.machine)
     matrix = filters.reshape(channels, -1).T
-    return Dense(x, out, kh, runs, dilations[0] * x.strides[1], strides,
-                 w.pack(*packed(matrix, tile.vectors, lanes)), w.pack(padded(args["b"].data, lanes)), tile, args["act"],
-                 chain, extras, folded)
+    found = Dense(x, out, kh, runs, dilations[0] * x.strides[1], strides,
+                  w.pack(*packed(matrix, tile.vectors, lanes)), w.pack(padded(args["b"].data, lanes)), tile,
+                  args["act"], chain, extras, folded)
+    return near(found, lanes) if w.machine.registers == 16 else found
+
+
+def near(d: Dense, lanes: int) -> Dense:
+    """The same where caches are small: in blocks, panels in pieces, pixels fetched before they are read."""
+    (n, rows, _, channels), first = d.shape, pixels_first(d.shape)
+    tiles, panel, length = n * rows * d.tile.parts, d.depth * d.tile.vectors * lanes * ITEM, d.runs[0][1]
+    single = len(d.runs) == 1
+    coming = first and single and not d.folded and d.x.strides[2] * d.strides[1] <= 2 * length * ITEM
+    if tiles < 2 or first and d.depth * channels * ITEM <= READ:
+        return replace(d, coming=coming)
+    block = -(-tiles // min(tiles, -(-d.x.size * ITEM // STAYING)))
+    least = -(-panel // d.taps // CUT)
+    pieces = next((p for p in range(least, 2 * least) if length % p == 0), 1) if single else 1
+    if panel <= WHOLE or d.taps * pieces == 1:
+        return replace(d, block=block if first or block < tiles else 0, coming=coming)
+    return replace(d, block=block, pieces=pieces)
 
 
 def tile_of(shape: Shape, depth: int, taps: int, machine: Machine) -> tuple[Tile, bool]:
@@ -382,8 +231,8 @@ def tile_of(shape: Shape, depth: int, taps: int, machine: Machine) -> tuple[Tile
     again for each row, and there are few."""
     n, rows, width, channels = shape
     lanes, registers = machine.lanes, machine.registers
-    found = best(channels, depth, taps, n * rows, width, lanes, registers)
-    folded = best(channels, depth, taps, n, rows * width, lanes, registers)
+    found = best(channels, depth, taps, n * rows, width, lanes, registers, fit(machine))
+    folded = best(channels, depth, taps, n, rows * width, lanes, registers, fit(machine))
     if rows == 1 or taps == 1 or folded.parts > FOLDS[registers]:
         return found, False
     costs = (cost(t, channels, depth, taps, *of, lanes) for t, of in ((found, (n * rows, width)),

@@ -10,11 +10,12 @@ import numpy as np
 from ...ops import conv
 from ...types import Array
 from ..bind import Bound
-from .dense import border_of, continued, pads, revisited, taken
+from .dense import border_of, pads, taken
 from .elements import BOUNDS, Part, chained, follows, matched
 from .grouped import in_groups
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
+from .micro import continued, revisited
 from .places import ITEM, Place
 from .tasks import Family, Group, Task, Workshop, native
 

@@ -14,7 +14,7 @@ from .ir import ALONE, SHARED, Function, Module
 from .machine import Machine
 from .places import ITEM, Border, Place
 from .tasks import Family, Group, Task, Workshop, native
-from .tiles import best
+from .tiles import best, fit
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def in_groups(w: Workshop, group: Group, filters: Array, groups: int, dilations:
     extras = tuple(replace(matched(w.place(s), out.shape), shape=(*out.shape[:3], each)) for s in slots)
     out = replace(out, shape=(*out.shape[:3], each), border=Border())
     n, rows, width, _ = out.shape
-    tile = best(each, kw * depth, kh, n * rows, width, lanes, w.machine.registers)
+    tile = best(each, kw * depth, kh, n * rows, width, lanes, w.machine.registers, fit(w.machine))
     parts = [np.concatenate([p.reshape(-1) for p in packed(f.reshape(each, -1).T, tile.vectors, lanes)])
              for f in np.split(filters, groups)]
     biases = [padded(p, lanes) for p in np.split(b.args["b"].data, groups)]

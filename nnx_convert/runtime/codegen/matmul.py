@@ -10,15 +10,15 @@ from ...ops import conv, host
 from ...types import F32
 from ..bind import Bound
 from . import attention
-from .dense import Micro
 from .elements import Part, chained, matched, start
 from .folds import floats
 from .ir import SHARED, Function, Module
 from .machine import Machine
+from .micro import Micro
 from .panels import operand, pack
 from .places import ITEM, Place
 from .tasks import FAMILIES, SCRATCH, Family, Group, Task, Workshop, either, native
-from .tiles import Tile, best
+from .tiles import Tile, best, fit
 from .turns import turned
 
 #: Parts that a product has at least, where its rows are enough: threads share them.
@@ -112,7 +112,7 @@ class Product:
 def _tile(b: Bound, machine: Machine) -> Tile:
     rows, columns = b.outs[0].shape[-2:]
     depth = b.args["x"].shape[-2 if b.args["adj_x"] else -1]
-    return best(columns, depth, 1, 1, rows, machine.lanes, machine.registers)
+    return best(columns, depth, 1, 1, rows, machine.lanes, machine.registers, fit(machine))
 
 
 def _room(group: Group, machine: Machine) -> int:
@@ -155,7 +155,7 @@ def _by_any(b: Bound, _: Machine) -> bool:
 
 def _tile_of_rows(b: Bound, machine: Machine) -> Tile:
     (rows, columns), depth = b.outs[0].shape, b.args["w"].shape[1]
-    return best(columns, depth, 1, 1, rows, machine.lanes, machine.registers)
+    return best(columns, depth, 1, 1, rows, machine.lanes, machine.registers, fit(machine))
 
 
 def _room_of_rows(group: Group, machine: Machine) -> int:

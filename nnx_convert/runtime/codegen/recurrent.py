@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ...types import Shape
-from .dense import Micro
 from .ir import SHARED, Function, Module, number, vector
+from .micro import Micro
 from .places import ITEM, Place
 from .tiles import FIT, cut
 

@@ -20,6 +20,8 @@ FIT = {32: {1: 24, 2: 14, 3: 9, 4: 6}, 16: {1: 10, 2: 6, 3: 3}}
 UNROLLED = {32: 26, 16: 6}
 #: The same where no instruction reads an operand from memory: elements of pixels take registers, too.
 UNROLLED_BY_LOADS = 20
+#: The same for floats where 16 registers are of a machine whose products are fused: that takes none beside the sums.
+FUSED = {1: 10, 2: 6, 3: 4}
 #: Bytes of the first and the second cache that a panel of weights may take.
 NEAR, FAR = 32_000, 640_000
 
@@ -105,6 +107,36 @@ class Tile:
         image, y = f.div(line, rows), f.rem(line, rows)
         return Spot(image, y, self.first(f, part), part, panel, tile)
 
+    def blocks(self, f: Function, shape: Shape, size: int, body: Callable[[str, str, str], None]) -> None:
+        """`body(panel, first, last)` for this thread's tiles of images: blocks of `size` tiles, of which each panel is
+        read for all before the next one."""
+        n, rows, _, channels = shape
+        panels, tiles = self.panels(channels, f.machine.lanes), n * rows * self.parts
+        size = min(size, tiles)
+        first, last = f.share(tiles * panels)
+
+        def there(block: str) -> str:
+            """The tiles of a block."""
+            return str(size) if tiles % size == 0 else f.least(size, f.let(f"sub i64 {tiles}, {f.mul(block, size)}"))
+
+        def number(i: str) -> str:
+            """The stretch of tiles that share a panel in which one is."""
+            block = f.div(i, size * panels)
+            return f.add(f.mul(block, panels), f.let(f"udiv i64 {f.rem(i, size * panels)}, {there(block)}"))
+
+        def stretch(s: str, _: list[str]) -> None:
+            block, panel = f.div(s, panels), f.rem(s, panels)
+            count = there(block)
+            begin = f.add(f.mul(block, size * panels), f.mul(panel, count))
+            low, high = (f.let(f"sub i64 {i}, {begin}") for i in (first, last))
+            low = f.select(f.let(f"icmp sgt i64 {low}, 0"), "i64", low, "0")
+            own = f.mul(block, size)
+            body(panel, f.add(own, low), f.add(own, f.least(count, high)))
+
+        def all_() -> None:
+            f.loop(number(first), f.add(number(f.add(last, -1)), 1), 1, [], stretch)
+        f.when(f.let(f"icmp slt i64 {first}, {last}"), all_)
+
     def fitted(self, f: Function, channels: int, spot: Spot, call: Callable[[int, int, int], None]) -> None:
         """`call(pixels, vectors, tail)` with a tile's size there; `tail` lanes of the last vector count (0: all)."""
         lanes, last = f.machine.lanes, self.panels(channels, f.machine.lanes) - 1
@@ -137,15 +169,22 @@ def unrolled(machine: Machine) -> int:
     return UNROLLED[machine.registers] if machine.x86 else UNROLLED_BY_LOADS
 
 
-def best(channels: int, depth: int, taps: int, rows: int, width: int, lanes: int, registers: int) -> Tile:
-    """The tile for `rows` of `width` pixels and so many output channels; `depth` is that of one of `taps` rows."""
-    return min(_candidates(channels, width, lanes, registers),
+def fit(machine: Machine) -> dict[int, int]:
+    """Pixels that fit beside so many vectors of channels where floats are multiplied."""
+    return FUSED if machine.registers == 16 and machine.fused else FIT[machine.registers]
+
+
+def best(channels: int, depth: int, taps: int, rows: int, width: int, lanes: int, registers: int,
+         most: dict[int, int] | None = None) -> Tile:
+    """The tile for `rows` of `width` pixels and so many output channels; `depth` is that of one of `taps` rows. `most`
+    are the pixels beside so many vectors, where they are other than `FIT`."""
+    return min(_candidates(channels, width, lanes, most or FIT[registers]),
                key=lambda t: (cost(t, channels, depth, taps, rows, width, lanes), -t.pixels))
 
 
-def _candidates(channels: int, width: int, lanes: int, registers: int) -> Iterator[Tile]:
-    fit, there = FIT[registers], -(-channels // lanes)
-    for vectors, most in fit.items():
+def _candidates(channels: int, width: int, lanes: int, fitting: dict[int, int]) -> Iterator[Tile]:
+    there = -(-channels // lanes)
+    for vectors, most in fitting.items():
         if vectors <= there:
             for pixels in range(max(1, most // 2), most + 1):
                 yield cut(width, pixels, vectors)

@@ -15,13 +15,14 @@ from ...ops import conv
 from ...types import F32, Shape
 from ..bind import Bound, Slot
 from .cooktoom import Form, entering, form, leaving
-from .dense import Micro, by_vectors, continued, fetching, packed, padded, pads, revisited, taken
+from .dense import packed, padded, pads, taken
 from .elements import BOUNDS, Part, chained, follows, matched
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
+from .micro import Micro, by_vectors, continued, fetching, revisited
 from .places import ITEM, Border, Place
 from .tasks import FAMILIES, SCRATCH, Family, Group, Task, Workshop, either, native
-from .tiles import Tile, best, cost
+from .tiles import Tile, best, cost, fit
 
 #: Bytes between the values at two points, beside the values: so that they do not all fall into one set of a cache.
 GAP = 64
@@ -329,7 +330,8 @@ def costs_least(n: int, h: int, w: int, depth: int, channels: int) -> int:
 def tile_of(shape: Shape, depth: int, outputs: int, machine: Machine) -> Tile:
     """How the tiles of an image are cut for the products."""
     down, along = counts(shape, outputs)
-    return best(shape[3], depth, 1, 1, shape[0] * down * along, machine.lanes, machine.registers)
+    return best(shape[3], depth, 1, 1, shape[0] * down * along, machine.lanes, machine.registers,
+                fit(machine))
 
 
 def band_of(tile: Tile, depth: int, channels: int, outputs: int, machine: Machine) -> int:

@@ -12,16 +12,16 @@ from natively import MACHINES, Net, apart, both, net
 
 from nnx_convert import CompiledModel, NnxError
 from nnx_convert.runtime.codegen import dense, mathematics
-from nnx_convert.runtime.codegen.dense import Micro, stretches
 from nnx_convert.runtime.codegen.elements import Part
 from nnx_convert.runtime.codegen.epilogue import Epilogue
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module, vector
 from nnx_convert.runtime.codegen.machine import host
+from nnx_convert.runtime.codegen.micro import Micro, stretches
 from nnx_convert.runtime.codegen.objects import Library, assembly, compiled
 from nnx_convert.runtime.codegen.places import Border, dense_strides, room
 from nnx_convert.runtime.codegen.pool import RUN, barrier, pool, prepared
 from nnx_convert.runtime.codegen.requantise import Range
-from nnx_convert.runtime.codegen.tiles import FIT, best
+from nnx_convert.runtime.codegen.tiles import FIT, best, fit
 
 
 @pytest.mark.parametrize(("name", "ulp", "low", "high"), [
@@ -51,7 +51,7 @@ def test_functions_are_as_near_as_they_say(name: str, ulp: float, low: float, hi
 @pytest.mark.parametrize("machine", ["host", "avx2"])
 def test_no_micro_kernel_spills(machine: str) -> None:
     at = MACHINES[machine]
-    for vectors, pixels in FIT[at.registers].items():
+    for vectors, pixels in fit(at).items():
         m = Module(at)
         name = Micro(tuple(64 * i for i in range(pixels)), tuple(96 * i for i in range(pixels)), vectors, 1, 0,
                      ((0, 16),), 0, 3).emit(m)

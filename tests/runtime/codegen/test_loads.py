@@ -6,7 +6,7 @@ import re
 import pytest
 from natively import ARM
 
-from nnx_convert.runtime.codegen import bytes as of_bytes, dense
+from nnx_convert.runtime.codegen import bytes as of_bytes, micro as of_floats
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module
 from nnx_convert.runtime.codegen.machine import Machine
 from nnx_convert.runtime.codegen.objects import assembly
@@ -16,7 +16,7 @@ from nnx_convert.runtime.codegen.tiles import FIT
 NEON, DOT = ARM["neon"], ARM["dotprod"]
 #: A vector that goes to the stack or comes from there.
 SPILT = re.compile(r"(?:ldr|ldp|str|stp)\tq\d+.*\[sp")
-Micro = dense.Micro | of_bytes.Micro | Pairs
+Micro = of_floats.Micro | of_bytes.Micro | Pairs
 
 
 def loops(micro: Micro, machine: Machine) -> list[str]:
@@ -34,8 +34,8 @@ def places(pixels: int, step: int) -> tuple[int, ...]:
     return tuple(range(0, step * pixels, step))
 
 
-def floats(vectors: int, pixels: int) -> dense.Micro:
-    return dense.Micro(places(pixels, 64), places(pixels, 96), vectors, 1, 0, ((0, 16),), 0, 0)
+def floats(vectors: int, pixels: int) -> of_floats.Micro:
+    return of_floats.Micro(places(pixels, 64), places(pixels, 96), vectors, 1, 0, ((0, 16),), 0, 0)
 
 
 @pytest.mark.parametrize(("vectors", "most"), FIT[32].items())

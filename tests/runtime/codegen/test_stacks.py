@@ -5,36 +5,39 @@ import pytest
 from natively import MACHINES
 from stacks import spilt
 
-from nnx_convert.runtime.codegen.dense import Micro
 from nnx_convert.runtime.codegen.depthwise import Patch, patch_of
 from nnx_convert.runtime.codegen.elements import Part
 from nnx_convert.runtime.codegen.ir import Module
-from nnx_convert.runtime.codegen.tiles import FIT
+from nnx_convert.runtime.codegen.micro import Micro
+from nnx_convert.runtime.codegen.tiles import fit
 
 #: What follows the products: nothing, one operation, and one of dozens of instructions.
 CHAINS = ((), (Part("ADD", (0, 1)),), (Part("LOGISTIC", (0,)), Part("MUL", (0, -1))))
 
 
 def micro(pixels: int, vectors: int, chain: tuple[Part, ...], *, taps: int = 1, length: int = 64, cell: int = 256,
-          tail: int = 0, fetched: int = 0) -> Micro:
+          tail: int = 0, fetched: int = 0, resumed: bool = False, coming: bool = False) -> Micro:
     """A micro-kernel of so many pixels, `cell` bytes apart."""
     out = tuple(96 * n for n in range(pixels))
     extras = ((out, 4),) if any(1 in part.reads for part in chain) else ()
     return Micro(tuple(cell * n for n in range(pixels)), out, vectors, taps, 4096 if taps > 1 else 0, ((0, length),),
-                 tail, 3, chain, extras, fetched)
+                 tail, 3, chain, extras, fetched, resumed, coming)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("chain", CHAINS)
 def test_no_product_of_tiles_spills(chain: tuple[Part, ...], machine: str) -> None:
     m = Module(MACHINES[machine])
-    for vectors, most in FIT[m.machine.registers].items():
+    for vectors, most in fit(m.machine).items():
         for pixels in range(1, most + 1):
             micro(pixels, vectors, chain).emit(m)
         for pixels in {most, most - 1}:
             micro(pixels, vectors, chain, taps=3, length=63).emit(m)
             micro(pixels, vectors, chain, taps=3, length=8, cell=4).emit(m)
             micro(pixels, vectors, chain, fetched=2).emit(m)
+            micro(pixels, vectors, chain, fetched=1, resumed=True).emit(m)
+            micro(pixels, vectors, (), fetched=1, tail=3, resumed=True).emit(m)
+            micro(pixels, vectors, chain, coming=pixels > 1).emit(m)
     assert not spilt(m)
 
 
