@@ -33,7 +33,7 @@ from .requantise import Range, Scaling, Steps, block, cut_by, directed, planned
 from .sums import Addition, addition_of, joins
 from .tasks import Family, Group, Task, Workshop, kind, native
 from .tiles import FIT, Spot, Tile, best, cut, unrolled
-from .wholes import STEP
+from .wholes import STEP, narrowed
 
 #: Pixels that fit beside so many vectors of channels where each pixel is summed, too, in 32 registers.
 SHIFTED = {1: 14, 2: 9, 3: 6, 4: 5}
@@ -157,11 +157,13 @@ class Bytes:
     added: Addition | None = None
     extras: Extras = ()
     shift: int = 0
+    narrow: bool = False
 
     @property
     def panel(self) -> int:
-        """The bytes of the weights of one vector of channels, for each lane of 32 bits four."""
-        return 4 * self.taps * sum(-(-length // self.together) for _, length in self.runs)
+        """The bytes of one lane's weights."""
+        return item(self.together, self.narrow) * self.together * self.taps * sum(
+            -(-length // self.together) for _, length in self.runs)
 
     @property
     def room(self) -> Room:
@@ -172,7 +174,7 @@ class Bytes:
         """The micro-kernel of a tile's size."""
         start = block(self.formula) * lanes
         if self.together == 2:
-            return Pairs(self.room.walk(pixels, vectors), start)
+            return Pairs(self.room.walk(pixels, vectors, self.narrow), start)
         step = self.strides[1] * self.x.strides[2]
         return Micro(tuple(i * step for i in range(pixels)), vectors, self.taps, self.row if self.taps > 1 else 0,
                      self.runs, self.signed, start, self.shift)
@@ -251,13 +253,18 @@ class Bytes:
         self.tile.fitted(f, self.out.shape[3], spot, call)
 
 
-def packed(w: Array, runs: tuple[tuple[int, int], ...], together: int, vectors: int, lanes: int) -> Array:
+def item(together: int, narrow: bool) -> int:
+    """The bytes of a weight, where so many are multiplied at once."""
+    return 1 if together == 4 or narrow else 2
+
+
+def packed(w: Array, runs: tuple[tuple[int, int], ...], together: int, narrow: bool, vectors: int, lanes: int) -> Array:
     """Weights [taps, depth, channels], whole vectors of channels, by panels; so many bytes of the depth together."""
     taps = len(w)
     ends = np.cumsum([length for _, length in runs])
     parts = []
     for end, (_, length) in zip(ends, runs, strict=True):
-        part = np.zeros((taps, -(-length // together) * together, w.shape[2]), np.int8 if together == 4 else np.int16)
+        part = np.zeros((taps, -(-length // together) * together, w.shape[2]), f"i{item(together, narrow)}")
         part[:, :length] = w[:, end - length:end]
         parts.append(part.reshape(taps, -1, together, w.shape[2]).swapaxes(2, 3))
     wide = np.concatenate(parts, 1).reshape(-1, w.shape[2], together)
@@ -401,10 +408,12 @@ def _vectors(w: Workshop, layer: Layer) -> Bytes:
     fit = fitting(machine, together, bool(shift))[tile.vectors]
     tile = tile if tile.most <= fit else cut(width, fit, tile.vectors)
     where = order_of(channels, tile.vectors, lanes, machine.x86)
-    weights = packed(dealt(layer.centred - shift, where), layer.runs, together, tile.vectors, lanes)
+    lowered = layer.centred - shift
+    narrow = narrowed(machine, together == 4, lowered)
+    weights = packed(dealt(lowered, where), layer.runs, together, narrow, tile.vectors, lanes)
     return Bytes(x, out, taps, layer.runs, layer.row, layer.strides, w.pack(weights),
                  w.pack(blocks_of(start, layer.scaling, where, lanes)), tile, together, layer.signed,
-                 layer.scaling.formula, layer.range, layer.added, extras, shift)
+                 layer.scaling.formula, layer.range, layer.added, extras, shift, narrow)
 
 
 def fitting(machine: Machine, together: int, shifted: bool) -> Mapping[int, int]:

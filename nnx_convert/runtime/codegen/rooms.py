@@ -13,9 +13,9 @@ from .wholes import STEP, Walk
 
 #: Bytes of an element in a room.
 ITEM = 2
-#: Bytes of a block's room: half of a first cache, beside a panel of weights. Where all weights are more than a second
-#: cache holds beside it, blocks are as large as this, so that few of them read the weights.
-NEAR, FAR, HEAVY = 16 << 10, 96 << 10, 256 << 10
+#: Bytes of a block's room: little of a first cache, so that threads have equal shares; and where there are `HEAVY`
+#: bytes of weights, more than a second cache keeps beside it, so that few blocks read them.
+NEAR, FAR, HEAVY = 4 << 10, 96 << 10, 256 << 10
 #: Bytes beyond a room that may be written and read: those of a vector.
 BEYOND = 64
 #: Vectors of a run up to which its code has no loop.
@@ -52,14 +52,15 @@ class Room:
         """The bytes of so many pixels."""
         return ITEM * (self.taps * self.stretch(pixels) if self.shared else pixels * self.depth)
 
-    def walk(self, pixels: int, vectors: int) -> Walk:
-        """How a micro-kernel goes through so many pixels in a room."""
+    def walk(self, pixels: int, vectors: int, narrow: bool) -> Walk:
+        """How a micro-kernel goes through so many pixels in a room, and weights that may be `narrow`."""
         if self.shared:
             steps, row = (self.runs[0][1] + 1) // 2, ITEM * self.stretch(pixels)
             each, taps = ITEM * self.step, self.taps
         else:
             steps, row, each, taps = self.depth // 2, 0, ITEM * self.depth, 1
-        return Walk(tuple(i * each for i in range(pixels)), vectors, taps, row if taps > 1 else 0, ((0, steps),), False)
+        return Walk(tuple(i * each for i in range(pixels)), vectors, taps, row if taps > 1 else 0, ((0, steps),), False,
+                    narrow)
 
     def emit(self, m: Module, pixels: int) -> str:
         """The function `(A, R)` that brings so many pixels, the first one at A, into the room R."""

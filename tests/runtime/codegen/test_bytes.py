@@ -243,9 +243,9 @@ def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
     assert ran > 3
 
 
-@pytest.mark.parametrize("machine", ["vnni", "avx512", "avx2"])
+@pytest.mark.parametrize(("machine", "narrow"), [("vnni", False), ("avx512", False), ("avx2", False), ("avx2", True)])
 @pytest.mark.parametrize("shift", [0, 3])
-def test_no_micro_kernel_spills(machine: str, shift: int) -> None:
+def test_no_micro_kernel_spills(machine: str, shift: int, narrow: bool) -> None:
     at = EVERY[machine]
     together, spilt = 4 if at.vnni else 2, re.compile(r"[xyz]mm\d+, *-?\d*\(%rsp|\(%rsp\), *%[xyz]mm")
     for vectors, pixels in fitting(at, together, shift > 0).items():
@@ -255,7 +255,7 @@ def test_no_micro_kernel_spills(machine: str, shift: int) -> None:
         signed, runs = not shift, ((0, 64),)
         places = tuple(64 * i for i in range(pixels))
         name = (Micro(places, vectors, 1, 0, runs, signed, 64, shift) if together == 4 else
-                Pairs(Room(64, 1, 0, runs, signed).walk(pixels, vectors), 64)).emit(m)
+                Pairs(Room(64, 1, 0, runs, signed).walk(pixels, vectors, narrow), 64)).emit(m)
         f = Function(m, "f", SHARED, exported=True)
         f.do(f"call void @{name}(ptr %arena, ptr %weights, ptr %arena, ptr %weights)")
         f.finish()

@@ -53,7 +53,7 @@ def test_bytes(machine: Machine, product: str, shift: int, signed: bool) -> None
         for pixels in range(1, most + 1):
             runs = ((0, 64),)
             micro = (of_bytes.Micro(places(pixels, 64), vectors, 1, 0, runs, signed, 64, shift) if together == 4 else
-                     Pairs(Room(64, 1, 0, runs, signed).walk(pixels, vectors), 64))
+                     Pairs(Room(64, 1, 0, runs, signed).walk(pixels, vectors, False), 64))
             found = [loop for loop in loops(micro, machine) if product in loop]
             assert found and not SPILT.findall("".join(found)), (vectors, pixels)
 
