@@ -18,13 +18,14 @@ from ..bind import Bound
 from .dense import rows_of
 from .elements import BOUNDS
 from .folds import across
-from .integers import quads
+from .integers import PAIRS, quads
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .mathematics import select
 from .nearest import nearest
 from .places import ITEM, Place
 from .tasks import FAMILIES, SCRATCH, Family, Group, Task, Workshop, either, native
+from .wholes import shortens
 
 #: Sizes of blocks that are looked for; sums over one fit into integers of 32 bits.
 SIZES = (128, 64, 32)
@@ -38,8 +39,8 @@ NEAR = 2e-7
 FEW, LARGE = 4, 1 << 16
 #: Blocks that are looked at together.
 PIECE = 1 << 13
-#: Vectors of channels that are made together.
-TOGETHER = 4
+#: Elements of which sums of 16 bits hold the products: in each, eight pairs of neighbours' of at most 2 * 15 * 127.
+SHORT = 32
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Nibbles:
         lanes, rows = m.machine.lanes, self.x.shape[2]
         room = f.at(self.room.base, f.add(self.room.offset, f.mul("%thread", self.room.strides[0])))
         infos = f.at(room, DIGITS * self.depth)
-        panels = -(-self.out.shape[3] // (TOGETHER * lanes))
+        panels = -(-self.out.shape[3] // (together(f.machine) * lanes))
         first, last = f.share(panels)
 
         def row(i: str, _: list[str]) -> None:
@@ -114,34 +115,35 @@ class Nibbles:
 
     def _panel(self, f: Function, p: str, digits: str, infos: str, out: str, panels: int) -> None:
         """The sums of a panel of channels over all blocks."""
-        lanes = f.machine.lanes
+        lanes, count = f.machine.lanes, together(f.machine)
         real, size = vector(lanes), lanes * ITEM
-        bias = f.at("%weights", f.add(self.bias, f.mul(p, TOGETHER * size)))
-        begin = [("ptr", f.at("%weights", f.add(self.weights, f.mul(p, TOGETHER * lanes * self.depth // 2)))),
-                 ("ptr", f.at("%weights", f.add(self.scales, f.mul(p, TOGETHER * size * self.blocks)))),
-                 ("ptr", digits), ("ptr", infos), *((real, f.load(real, bias, n * size)) for n in range(TOGETHER))]
+        bias = f.at("%weights", f.add(self.bias, f.mul(p, count * size)))
+        begin = [("ptr", f.at("%weights", f.add(self.weights, f.mul(p, count * lanes * self.depth // 2)))),
+                 ("ptr", f.at("%weights", f.add(self.scales, f.mul(p, count * size * self.blocks)))),
+                 ("ptr", digits), ("ptr", infos), *((real, f.load(real, bias, n * size)) for n in range(count))]
 
         def block(_: str, now: list[str]) -> list[str]:
             weights, scales, x, info, *totals = now
             scale = f.splat(real, f.load("float", info))
-            for n, total in enumerate(self._sums(f, weights, x, f.load("i32", info, ITEM))):
+            sums = self._sums if f.machine.vnni else self._short_sums
+            for n, total in enumerate(sums(f, weights, x, f.load("i32", info, ITEM))):
                 factor = f.let(f"fmul {real} {f.load(real, scales, n * size)}, {scale}")
                 value = f.let(f"sitofp {vector(lanes, 'i32')} {total} to {real}")
                 totals[n] = f.fma(real, value, factor, totals[n])
-            return [f.at(weights, TOGETHER * lanes * self.block // 2), f.at(scales, TOGETHER * size),
+            return [f.at(weights, count * lanes * self.block // 2), f.at(scales, count * size),
                     f.at(x, self.block), f.at(info, 8), *totals]
         found = f.loop(0, self.blocks, 1, begin, block)[4:]
-        self._leave(f, p, found, f.at(out, f.mul(p, TOGETHER * size)))
+        self._leave(f, p, found, f.at(out, f.mul(p, count * size)))
 
     def _leave(self, f: Function, p: str, found: list[str], to: str) -> None:
         """A panel's outputs, as far as there are such channels."""
         lanes, (full, rest) = f.machine.lanes, divmod(self.out.shape[3], f.machine.lanes)
-        size = lanes * ITEM
+        size, count = lanes * ITEM, together(f.machine)
         for n, value in enumerate(f.clamp(vector(lanes), v, *BOUNDS[self.act]) for v in found):
-            at = f.add(f.mul(p, TOGETHER), n)
+            at = f.add(f.mul(p, count), n)
             f.when(f.let(f"icmp slt i64 {at}, {full}"),
                    lambda value=value, n=n: f.store(vector(lanes), value, to, n * size))  # type: ignore[misc]
-            if rest and full % TOGETHER == n:
+            if rest and full % count == n:
                 f.when(f.let(f"icmp eq i64 {at}, {full}"),
                        lambda value=value, n=n: f.store_first(rest, lanes, "float", value, to, n * size))  # type: ignore[misc]
 
@@ -149,34 +151,82 @@ class Nibbles:
         """A block's sums for the vectors of a panel."""
         lanes = f.machine.lanes
         whole, bytes_ = vector(lanes, "i32"), vector(4 * lanes, "i8")
-        words, count = vector(2 * lanes, "i16"), TOGETHER * DIGITS
+        many = together(f.machine)
 
         def step(_: str, now: list[str]) -> list[str]:
             w, x, sums = now[0], now[1], now[2:]
-            parts = []
-            for n in range(TOGETHER):
-                both = f.load(bytes_, w, n * 4 * lanes, 1)
-                high = f.let(f"lshr {words} {f.let(f'bitcast {bytes_} {both} to {words}')}, {number(words, 4)}")
-                high = f.let(f"bitcast {words} {high} to {bytes_}")
-                parts.append([f.let(f"and {bytes_} {v}, {number(bytes_, 15)}") for v in (both, high)])
+            parts = [_halves(f, f.load(bytes_, w, n * 4 * lanes, 1)) for n in range(many)]
             for half in range(2):
                 for digit in range(DIGITS):
-                    given = f.splat(whole, f.load("i32", x, digit * self.depth + half * 4, 1))
-                    given = f.let(f"bitcast {whole} {given} to {bytes_}")
-                    for n in range(TOGETHER):
+                    given = self._digit(f, x, digit, half * 4)
+                    for n in range(many):
                         at = n * DIGITS + digit
                         sums[at] = quads(f, lanes, sums[at], parts[n][half], given)
-            return [f.at(w, TOGETHER * 4 * lanes), f.at(x, 8), *sums]
-        begin = [("ptr", weights), ("ptr", x), *[(whole, number(whole, 0))] * count]
+            return [f.at(w, many * 4 * lanes), f.at(x, 8), *sums]
+        begin = [("ptr", weights), ("ptr", x), *[(whole, number(whole, 0))] * (many * DIGITS)]
         sums = f.loop(0, self.block // 8, 1, begin, step)[2:]
         found = []
-        for n in range(TOGETHER):
+        for n in range(many):
             total = f.splat(whole, less)
             for digit in range(DIGITS):
                 by = number(whole, DIGIT * (DIGITS - 1 - digit))
                 total = f.let(f"add {whole} {total}, {f.let(f'shl {whole} {sums[n * DIGITS + digit]}, {by}')}")
             found.append(total)
         return found
+
+
+    def _digit(self, f: Function, x: str, digit: int, offset: int) -> str:
+        """A digit of four activations, in every lane."""
+        whole, bytes_ = vector(f.machine.lanes, "i32"), vector(4 * f.machine.lanes, "i8")
+        given = f.splat(whole, f.load("i32", x, digit * self.depth + offset, 1))
+        return f.let(f"bitcast {whole} {given} to {bytes_}")
+
+    def _short_sums(self, f: Function, weights: str, x: str, less: str) -> list[str]:
+        """The same where neighbours' products become sums of 16 bits, which are added up for some time."""
+        lanes, many = f.machine.lanes, together(f.machine)
+        whole, words, size = vector(lanes, "i32"), vector(2 * lanes, "i16"), 4 * lanes * many
+
+        def part(_: str, now: list[str]) -> list[str]:
+            w, x, totals = now[0], now[1], now[2:]
+            begin = [("ptr", w), ("ptr", x), *[(words, number(words, 0))] * (many * DIGITS)]
+            sums = f.loop(0, SHORT // 8, 1, begin, lambda _, now: [
+                f.at(now[0], size), f.at(now[1], 8), *self._step(f, now[0], now[1], now[2:])])[2:]
+            for at, value in enumerate(sums):
+                n, digit = divmod(at, DIGITS)
+                by = number(words, 1 << DIGIT * (DIGITS - 1 - digit))
+                wide = f.call(whole, PAIRS[lanes], (words, value), (words, by))
+                totals[n] = f.let(f"add {whole} {totals[n]}, {wide}")
+            return [f.at(w, size * SHORT // 8), f.at(x, SHORT), *totals]
+        begin = [("ptr", weights), ("ptr", x), *[(whole, f.splat(whole, less))] * many]
+        return f.loop(0, self.block // SHORT, 1, begin, part)[2:]
+
+    def _step(self, f: Function, weights: str, x: str, sums: list[str]) -> list[str]:
+        """The sums of 16 bits with eight more elements of each channel."""
+        lanes, many = f.machine.lanes, together(f.machine)
+        bytes_, words = vector(4 * lanes, "i8"), vector(2 * lanes, "i16")
+        parts = [_halves(f, f.load(bytes_, weights, n * 4 * lanes, 1)) for n in range(many)]
+        for half in range(2):
+            for digit in range(DIGITS):
+                given = self._digit(f, x, digit, half * 4)
+                for n in range(many):
+                    at = n * DIGITS + digit
+                    two = f.call(words, "llvm.x86.avx2.pmadd.ub.sw", (bytes_, parts[n][half]), (bytes_, given))
+                    sums[at] = f.let(f"add {words} {sums[at]}, {two}")
+        return sums
+
+
+def together(machine: Machine) -> int:
+    """Vectors of channels that are made together."""
+    return 4 if machine.vnni else 2
+
+
+def _halves(f: Function, both: str) -> list[str]:
+    """The lower four bits of bytes, and the higher ones."""
+    lanes = f.machine.lanes
+    bytes_, words = vector(4 * lanes, "i8"), vector(2 * lanes, "i16")
+    high = f.let(f"lshr {words} {f.let(f'bitcast {bytes_} {both} to {words}')}, {number(words, 4)}")
+    high = f.let(f"bitcast {words} {high} to {bytes_}")
+    return [f.let(f"and {bytes_} {v}, {number(bytes_, 15)}") for v in (both, high)]
 
 
 def _split(f: Function, x: str) -> list[str]:
@@ -245,7 +295,9 @@ _known: dict[int, tuple[Any, bool]] = {}
 
 def _takes(b: Bound, machine: Machine) -> bool:
     x, w, bias = (b.args[n] for n in ("x", "w", "b"))
-    if not machine.vnni or any(t.type != F32 for t in (x, w, bias, *b.outs)) or w.data is None or bias.data is None:
+    if not (machine.vnni or shortens(machine)) or w.data is None or bias.data is None:
+        return False
+    if any(t.type != F32 for t in (x, w, bias, *b.outs)):
         return False
     return 0 < x.size <= FEW * w.shape[1] and w.size >= LARGE and in_blocks(w.data)
 
@@ -256,14 +308,15 @@ def _make(w: Workshop, group: Group) -> Task:
     if found is None:
         raise TypeError(b.op.name)
     (whole, scales), (units, depth) = found, b.args["w"].shape
-    wide = -(-units // (TOGETHER * lanes)) * TOGETHER * lanes
+    many = together(w.machine)
+    wide = -(-units // (many * lanes)) * many * lanes
     bits = np.full((wide, depth), ABOVE, np.uint8)
     bits[:units] = whole + ABOVE
-    pairs = bits.reshape(-1, TOGETHER, lanes, depth // 8, 2, 4).transpose(0, 3, 1, 2, 5, 4)
+    pairs = bits.reshape(-1, many, lanes, depth // 8, 2, 4).transpose(0, 3, 1, 2, 5, 4)
     packed = np.ascontiguousarray(pairs[..., 0] | pairs[..., 1] << 4)
     factors, bias = np.zeros((wide, scales.shape[1]), np.float32), np.zeros(wide, np.float32)
     factors[:units], bias[:units] = scales, b.args["b"].data
-    order = np.ascontiguousarray(factors.reshape(-1, TOGETHER * lanes, scales.shape[1]).swapaxes(1, 2))
+    order = np.ascontiguousarray(factors.reshape(-1, many * lanes, scales.shape[1]).swapaxes(1, 2))
     x, out = rows_of(w.place(b.slots["x"]), depth), rows_of(w.place(b.outputs[0]), units)
     return Nibbles(x, out, depth // scales.shape[1], w.pack(packed), w.pack(order), w.pack(bias), b.args["act"],
                    w.place(SCRATCH))

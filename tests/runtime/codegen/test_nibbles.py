@@ -6,7 +6,7 @@ import pytest
 from natively import MACHINES, NEAR, Array, Net, apart, both
 
 from nnx_convert.runtime.codegen.ir import Module
-from nnx_convert.runtime.codegen.machine import AVX512, Machine, host
+from nnx_convert.runtime.codegen.machine import AVX2, AVX512, Machine, host
 from nnx_convert.runtime.codegen.nibbles import Nibbles, blockwise
 from nnx_convert.runtime.codegen.objects import assembly
 from nnx_convert.runtime.codegen.places import Place
@@ -47,6 +47,23 @@ def test_native_code_gives_what_numpy_gives(machine: str) -> None:
         assert apart(got, want) <= NEAR, n
 
 
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("size", [32, 128])
+def test_the_largest_sums_fit(size: int, machine: str) -> None:
+    net, depth, units = Net(), 256, 300
+    whole = np.full((units, depth), 7.0, np.float32)
+    whole[::3], whole[1, ::2] = -8, -8
+    x = np.ones((4, depth), np.float32) * np.array([1, -1, 3e30, 1], np.float32)[:, None]
+    x[3, ::2] = -1
+    y = net.op("FULLY_CONNECTED", net.input(x), net.const(whole * np.repeat(np.arange(1, depth // size + 1), size)),
+               net.const(np.zeros(units)), net.scalar(0), shape=(4, units))
+    net.model = net.finish(y)
+    want, got, native = both(net.model, net.given, MACHINES[machine], 1)
+    assert native == 1
+    for a, b in zip(got[0], want[0], strict=True):
+        assert np.abs(a - b).max() <= NEAR * np.abs(b).max()
+
+
 @pytest.mark.parametrize("odd", [np.nan, np.inf])
 def test_what_is_not_finite_leaves_no_number(odd: float) -> None:
     net = product(np.random.default_rng(0))
@@ -74,11 +91,12 @@ def test_a_matrix_shows_its_blocks(size: int) -> None:
     assert blockwise(rng.standard_normal((20, 3 * size)).astype(np.float32)) is None
 
 
-def test_the_loop_over_a_block_does_not_spill() -> None:
-    at = Machine("x86_64-unknown-linux-gnu", AVX512 | {"avx512vnni"})
+@pytest.mark.parametrize(("features", "multiply"), [(AVX512 | {"avx512vnni"}, "vpdpbusd"), (AVX2, "vpmaddubsw")])
+def test_the_loop_over_a_block_does_not_spill(features: frozenset[str], multiply: str) -> None:
+    at = Machine("x86_64-unknown-linux-gnu", features)
     m = Module(at)
     x, out = (Place("%arena", n, (1, 1, 1, 1024), (0, 0, 4096, 4), 4) for n in (0, 4096))
     Nibbles(x, out, 32, 0, 1 << 20, 2 << 20, 0, Place("%arena", 8192, (1, 1 << 14), (1 << 14, 1), 1)).emit(m)
     text = assembly(m.text().replace("define internal", "define"), at)
-    loop = text[text.find("vpdpbusd"):text.rfind("vpdpbusd")]
+    loop = text[text.find(multiply):text.rfind(multiply)]
     assert loop and "(%rsp)" not in loop
