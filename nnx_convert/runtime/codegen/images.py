@@ -79,7 +79,7 @@ class Bilinear:
 
     def _build(self, m: Module, name: str) -> None:
         f = Function(m, name, SHARED)
-        n, h, w, _ = self.out.shape
+        n, h, _, _ = self.out.shape
         kind = vector(m.machine.lanes)
         first, last = f.share(n * h)
 
@@ -89,16 +89,27 @@ class Bilinear:
             lines = [f.at(self.x.base, f.add(start, _entry(f, table, y))) for table in (self.rows.low, self.rows.high)]
             to = f.at(self.out.base, f.add(f.add(f.mul(picture, self.out.strides[0]), f.mul(y, self.out.strides[1])),
                                            self.out.offset))
-            down = f.splat(kind, _entry(f, self.rows.share, y, "float", ITEM))
-
-            def cell(x: str, _: list[str]) -> None:
-                sides = [_entry(f, table, x) for table in (self.columns.low, self.columns.high)]
-                corners = [f.at(line, side) for side in sides for line in lines]
-                along = f.splat(kind, _entry(f, self.columns.share, x, "float", ITEM))
-                self._cell(f, corners, f.at(to, f.mul(x, self.out.strides[2])), down, along)
-            f.loop(0, w, 1, [], cell)
+            self._line(f, lines, to, f.splat(kind, _entry(f, self.rows.share, y, "float", ITEM)))
+        self._prepare(f)
         f.loop(first, last, 1, [], row)
         f.finish()
+
+    def _prepare(self, f: Function) -> None:
+        """What is made once, before the rows."""
+
+    def _line(self, f: Function, lines: list[str], to: str, down: str) -> None:
+        """A row of cells between two lines."""
+        def cell(x: str, sides: list[str], along: str) -> None:
+            corners = [f.at(line, side) for side in sides for line in lines]
+            self._cell(f, corners, f.at(to, f.mul(x, self.out.strides[2])), down, along)
+        self._cells(f, cell)
+
+    def _cells(self, f: Function, body: Callable[[str, list[str], str], None]) -> None:
+        """`body` for each cell of a row, with the bytes to the columns beside it and the share of the second one."""
+        def cell(x: str, _: list[str]) -> None:
+            sides = [_entry(f, table, x) for table in (self.columns.low, self.columns.high)]
+            body(x, sides, f.splat(vector(f.machine.lanes), _entry(f, self.columns.share, x, "float", ITEM)))
+        f.loop(0, self.out.shape[2], 1, [], cell)
 
     def _cell(self, f: Function, corners: list[str], to: str, down: str, along: str) -> None:
         """All channels of one cell; corners are those of the left column, then of the right one."""

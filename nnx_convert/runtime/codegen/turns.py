@@ -8,6 +8,8 @@ from .places import ITEM
 
 #: Neighbours of each row that are turned together: as many as a part of a register that shuffles do not leave has.
 QUAD = 4
+#: Pieces from which these are a loop.
+UNROLLED = 5
 #: For each lane of a part, where it comes from: a lane of the first vector's part, or of the second's, 4 further.
 LOW, HIGH, FIRST, SECOND = (0, 4, 1, 5), (2, 6, 3, 7), (0, 1, 4, 5), (2, 3, 6, 7)
 
@@ -74,6 +76,21 @@ def pieces(f: Function, count: int, size: int, body: Callable[[str, int], None])
         f.loop(0, whole, size, [], lambda i, _: body(i, size))
     if rest:
         body(str(whole), rest)
+
+
+def overlapping(f: Function, count: int, size: int, body: Callable[[str, int], None]) -> None:
+    """`body(first, how many)` for pieces of a size, the last of which may begin within the one before; for fewer
+    than a size, for all of them."""
+    if count < size:
+        body("0", count)
+        return
+    if count >= UNROLLED * size:
+        f.loop(0, count - size + 1, size, [], lambda i, _: body(i, size))
+    else:
+        for at in range(0, count - size + 1, size):
+            body(str(at), size)
+    if count % size:
+        body(str(count - size), size)
 
 
 def _spread(f: Function, values: Sequence[str], picks: Sequence[int]) -> str:
