@@ -9,25 +9,9 @@ import numpy as np
 from ..codes import NARROW_DTYPES
 from ..errors import UsageError
 from ..types import Array
+from ..verify.archives import output_key
+from ..verify.metrics import Tolerance
 from .arrays import plain
-
-#: Of floating-point outputs, absolute and relative, where none is given; integers are to be equal.
-FLOAT_TOLERANCE = 1e-4
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """A number may be off by atol + rtol * |expected|. None: as the type suggests."""
-
-    atol: float | None
-    rtol: float | None
-
-    def of(self, array: Array) -> tuple[float, float]:
-        """Both for outputs of this type; one that is given makes the other zero."""
-        if self.atol is None and self.rtol is None:
-            return (FLOAT_TOLERANCE, FLOAT_TOLERANCE) if array.dtype.kind in "fc" else (0.0, 0.0)
-        return self.atol or 0.0, self.rtol or 0.0
-
 
 @dataclass(frozen=True)
 class Difference:
@@ -60,20 +44,13 @@ class Difference:
 def compared(outputs: Mapping[str, Array], golden: Mapping[str, Array], tolerance: Tolerance,
              source: str) -> tuple[Difference, ...]:
     """Every output beside its counterpart; raises `UsageError` where the archive has none of them."""
-    keys = [key_of(name, i, golden) for i, name in enumerate(outputs)]
+    keys = [output_key(golden, name, i) or "" for i, name in enumerate(outputs)]
     if not any(keys):
         raise UsageError(f"has no output of the model; its arrays are {', '.join(golden) or 'none'}", source,
                          f"the outputs are {', '.join(outputs)}")
     return tuple(difference(name, key, array, golden[key], tolerance) if key
                  else Difference(name, "", array.size, 0, problem=f"is not in {source}")
                  for key, (name, array) in zip(keys, outputs.items(), strict=True))
-
-
-def key_of(name: str, place: int, golden: Mapping[str, Array]) -> str:
-    """Where an archive has the output: by its name or its place, or the one that ends in its place; "" where not."""
-    ending = [k for k in golden if k.endswith(f"_out{place}")]
-    sure = (k for k in (name, f"ref_out{place}", f"out{place}", f"out_{place}") if k in golden)
-    return next(sure, ending[0] if len(ending) == 1 else "")
 
 
 def texts(output: str, key: str, got: Array, want: Array) -> Difference:

@@ -15,8 +15,9 @@ from ..errors import ExitCode, NnxError
 from ..model import Model
 from ..runtime.compiled import CompiledModel, TensorSpec
 from ..types import Array, Shape
+from ..verify.metrics import Tolerance
 from .arrays import Given, gathered, plain, read_archive, taken_apart, write_archive
-from .compare import Difference, Tolerance, compared
+from .compare import Difference, compared
 from .profiles import form_of, write_profile
 from .screen import Progress, show, show_json
 

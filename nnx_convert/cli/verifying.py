@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..convert import read
 from ..emit.report import LABEL, WIDTH, counted, headed, wrapped
 from ..errors import ExitCode, InputError, NnxError, UsageError, among, near
 from ..runtime.compiled import TensorSpec
@@ -52,7 +53,7 @@ def verify_file(model: str, against: str, given: Mapping[str, str], archive: str
                            tolerance=tolerances(subject, atol, rtol, steps), backend=backend, threads=threads,
                            feed=feed)
         except NnxError as error:
-            raise error.at(name) from error
+            raise error if name in error.where else error.at(name) from error
     seconds = time.perf_counter() - begun
     if junit:
         save(junit, found, name, seconds)
@@ -74,11 +75,9 @@ def tolerances(subject: Subject, atol: float | None, rtol: float | None, steps: 
 
 def recorded(subject: Subject, against: str) -> list[Recorded]:
     """The runs of the archive that a model is compared with; none where it is something else."""
-    if against in ENGINES or not os.path.exists(against) or os.path.isdir(against):
+    if against in ENGINES or not os.path.exists(against):
         return []
-    with open(against, "rb") as file:
-        head = file.read(8)
-    if not head.startswith(tuple(MAGIC.values())):
+    if not bytes(read(against)[0][:8]).startswith(tuple(MAGIC.values())):
         return []
     return list(runs(read_archive(against), [s.name for s in subject.inputs], subject.outputs))
 
@@ -116,6 +115,9 @@ def given_runs(subject: Subject, files: Mapping[str, str], archive: str | None, 
         raise InputError(f"there is no input {unknown[0]!r}", hint=among(unknown[0], names, "inputs"))
     members = read_archive(archive) if archive else {}
     sets = list(runs(members, names, subject.outputs)) if archive else []
+    if held and seed is None and not (archive or files):
+        raise InputError("the archive of --against holds no inputs",
+                         hint="give those its outputs belong to: --inputs ALL.npz, --input NAME=x.npy or --random SEED")
     seed = 0 if seed is None and not (archive or files) else seed
     most = len(sets) or count or (STATEFUL_RUNS if subject.stateful and seed is not None else 1)
     found: list[list[Given]] = []

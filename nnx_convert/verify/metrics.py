@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -114,7 +115,7 @@ class Gauge:
 
     def _allowed(self, got: Array, want: Array, off: Array) -> Array:
         atol, rtol = self.tolerance.of(want)
-        near: Array = off <= atol + rtol * np.abs(want.astype(off.dtype))
+        near: Array = off <= atol + rtol * np.abs(want).astype(off.dtype)
         if self.grid is not None and self.tolerance.steps:
             near |= off / self._unit(want) <= self.tolerance.steps + 1e-3
         return near
@@ -172,6 +173,18 @@ class Gauge:
         return Measure(self.count, self.differing, self.beyond, self.largest,
                        self.total / self.count if self.count else 0.0, snr, steps, self.first, self.got, self.expected,
                        self.problem, good)
+
+
+def dequantised(codes: Array, grid: Quant) -> Array:
+    """The real numbers that codes stand for."""
+    return ((codes.astype(np.float64) - grid.zero) * grid.scale).astype(np.float32)
+
+
+def quantised(real: Array, grid: Quant, dtype: np.dtype[Any]) -> Array:
+    """The codes nearest to real numbers, within those of a type."""
+    ends = np.iinfo(dtype)
+    codes: Array = np.clip(np.round(real / grid.scale) + grid.zero, ends.min, ends.max).astype(dtype)
+    return codes
 
 
 def _texts_of(array: Array) -> bool:

@@ -80,9 +80,14 @@ class Subject:
         return tuple(TensorSpec.of(p) for p in self.rim.inputs if not p.state)
 
     @cached_property
+    def returned(self) -> tuple[TensorSpec, ...]:
+        """The outputs that a run gives."""
+        return tuple(TensorSpec.of(p) for p in self.rim.outputs if not p.state)
+
+    @cached_property
     def outputs(self) -> tuple[str, ...]:
-        """The names of the outputs that a run gives."""
-        return tuple(p.name for p in self.rim.outputs if not p.state)
+        """Their names."""
+        return tuple(s.name for s in self.returned)
 
     @cached_property
     def stateful(self) -> bool:
@@ -98,8 +103,8 @@ class Subject:
                     lambda n: bool(n) and (reference is None or n in self.outputs or reference.knows(n)))
         if reference is not None and found.names <= set(self.outputs):
             raise UsageError(f"{reference.name} has values of outputs only, not of tensors between",
-                             hint="--per-op takes litert, onnxruntime, a source file, or an archive that has tensors "
-                                  "by their names")
+                             hint="--per-op takes litert, onnxruntime, a source file of the same format without "
+                                  "states, or an archive that has tensors by their names")
         return found
 
     def tolerance(self, steps: int | None) -> tuple[Tolerance, Tolerance]:
@@ -127,13 +132,13 @@ def recording(subject: Subject, name: str, runs: Sequence[Recorded]) -> Referenc
 
 
 def another(path: str, subject: Subject, tensors: bool, backend: str, threads: int | None) -> Reference:
-    """Another model, run by this package; with its tensors where both files have names for them."""
+    """Another model, run by this package; with its tensors where both are source files of one format."""
     other = replace(subject, path=path)
     compiled = CompiledModel(other.model, threads=threads, backend=backend)
-    found = Other(Path(path).name, compiled, subject.outputs)
-    if tensors and other.format != "nnx" and not other.stateful:
+    found = Other(Path(path).name, compiled, subject.inputs, subject.returned)
+    if tensors and other.format == subject.format != "nnx" and not other.stateful:
         values = Values(other, threads)
-        found.between, found.tensors = values, values.cut.names
+        found.between, found.tensors = values, {a.name: a.grid for a in values.cut.anchors}
     return found
 
 
@@ -147,7 +152,7 @@ class Values:
 
     def __call__(self, inputs: Mapping[str, Any]) -> Mapping[str, Array]:
         arrays = self._doors.enter(by_position(self.cut.legal.rim.inputs, inputs))
-        return self._program.run(dict(zip(self.cut.legal.inputs, arrays, strict=True)), {})
+        return dict(self._program.run(dict(zip(self.cut.legal.inputs, arrays, strict=True)), {}))
 
 
 def verify(subject: Subject, reference: Reference, runs: Sequence[Inputs], *, per_op: bool = False,

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..errors import RunError, UsageError, near
-from ..types import Array
+from ..types import Array, Quant
+from .metrics import dequantised, quantised
 
 if TYPE_CHECKING:
-    from ..runtime.compiled import CompiledModel
+    from ..runtime.compiled import CompiledModel, TensorSpec
 
 #: The engines, the formats each reads, the package it is imported from.
 ENGINES = {"litert": ("tflite", "ai_edge_litert"), "onnxruntime": ("onnx", "onnxruntime")}
@@ -28,12 +29,15 @@ INSTALL = "pip install 'nnx-convert[verify]', or give an archive or a model with
 class Answer:
     """What a reference gives for one run: outputs by the names of ports, tensors by those of the source file.
 
-    `before` is what variables held before the run, by name.
+    `before` is what variables held before the run, by name; `grids` what tensors of integers stand for, where they may
+    be compared with real numbers; `inputs` those that it has been given otherwise, on a grid of its own.
     """
 
     outputs: Mapping[str, Any]
     tensors: Mapping[str, Array] = field(default_factory=dict)
     before: Mapping[str, Array] = field(default_factory=dict)
+    grids: Mapping[str, Quant] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Reference(Protocol):
@@ -167,27 +171,65 @@ class Recording:
 class Other:
     """Another model, run by this package; ports go by their names, else by their places.
 
-    `between` gives its tensors by name, for inputs by the names of its ports; None where it has no names for them.
+    Inputs and outputs of the same numbers in another form are taken over: real numbers for codes, channels elsewhere.
+    `ports` and `outputs` are those of the model that is verified. `between` gives the other's tensors by name, for
+    inputs by the names of its ports, `tensors` their names and grids; nothing where names mean something else there.
     """
 
     name: str
     model: CompiledModel
-    outputs: Sequence[str]
+    ports: Sequence[TensorSpec]
+    outputs: Sequence[TensorSpec]
     between: Callable[[Mapping[str, Any]], Mapping[str, Array]] | None = None
-    tensors: Collection[str] = ()
+    tensors: Mapping[str, Quant | None] = field(default_factory=dict)
 
     def knows(self, tensor: str) -> bool:
         return tensor in self.tensors
 
     def run(self, number: int, inputs: Mapping[str, Any], wanted: Collection[str], states: Collection[str]) -> Answer:
         own = [s for s in self.model.inputs if not s.state]
-        by_name = all(s.name in inputs for s in own)
-        given = {s.name: inputs[s.name] for s in own} if by_name else dict(zip(
-            (s.name for s in own), inputs.values(), strict=False))
+        theirs = matched([s.name for s in own], [s.name for s in self.ports])
+        specs = {s.name: s for s in self.ports}
+        given = {s.name: converted(inputs[theirs[s.name]], specs[theirs[s.name]], s) for s in own
+                 if theirs.get(s.name) in inputs}
         found = self.model.run(given)
-        named = {n: found[n] for n in self.outputs if n in found}
+        made = {s.name: s for s in self.model.outputs}
+        back = matched([s.name for s in self.outputs], list(found))
+        outputs = {s.name: converted(found[back[s.name]], made[back[s.name]], s) for s in self.outputs
+                   if s.name in back}
         tensors = self.between(given) if self.between and wanted else {}
-        return Answer(named or dict(zip(self.outputs, found.values(), strict=False)), tensors)
+        grids = {n: grid for n, grid in self.tensors.items() if grid is not None}
+        seen = {theirs[s.name]: converted(given[s.name], s, specs[theirs[s.name]]) for s in own if s.name in given}
+        return Answer(outputs, {n: a for n, a in tensors.items() if n not in outputs}, grids=grids, inputs=seen)
+
+
+def matched(names: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+    """Which of the others each name is: the same where all are there, else by place."""
+    if set(names) <= set(others):
+        return {n: n for n in names}
+    return dict(zip(names, others, strict=False))
+
+
+def converted(value: Any, of: TensorSpec, to: TensorSpec) -> Any:
+    """A port's array as another port has the same numbers: on its grid, in its type, in its order of channels."""
+    if not isinstance(value, np.ndarray) or of.holds or to.holds:
+        return value
+    real = value
+    if value.dtype != to.dtype:
+        if isinstance(of.quantization, Quant) and value.dtype.kind in "iu":
+            real = dequantised(value, of.quantization)
+        if isinstance(to.quantization, Quant) and to.dtype.kind in "iu" and real.dtype.kind == "f":
+            real = quantised(real, to.quantization, to.dtype)
+    for order in ((0, 2, 3, 1), (0, 3, 1, 2)):
+        if real.ndim == 4 and not fits(real.shape, to.shape) and fits(real.transpose(order).shape, to.shape):
+            return np.ascontiguousarray(real.transpose(order))
+    return real
+
+
+def fits(shape: Sequence[int], wanted: Sequence[int | None] | None) -> bool:
+    """Whether a port of a shape takes this one."""
+    return wanted is None or len(shape) == len(wanted) and all(
+        m is None or n == m for n, m in zip(shape, wanted, strict=True))
 
 
 def unique(pairs: Iterator[tuple[str, int]]) -> dict[str, int]:

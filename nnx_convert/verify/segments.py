@@ -25,7 +25,8 @@ from ..runtime.backends import backend_of
 from ..runtime.bind import Options
 from ..runtime.runner import Runner, call
 from ..target import Target
-from ..types import LIST, Array, ChannelQuant, Quant, Rim
+from ..types import LIST, Array, Quant, Rim
+from .metrics import dequantised, quantised
 
 #: Types that a value may have where the source's tensor has another: integers, bytes without a sign.
 NARROWED = {("int64", "int32"), ("int8", "uint8"), ("uint32", "int32"), ("uint64", "int32"), ("int16", "int32"),
@@ -57,7 +58,12 @@ class Anchor:
     random: bool = False
 
     def inward(self, array: Array) -> Array:
-        """A reference's array as the lowered graph stores it; raises `RunError` where it cannot be stored so."""
+        """A reference's array as the lowered graph stores it; raises `RunError` where it cannot be stored so.
+
+        Real numbers for codes become the nearest.
+        """
+        if array.dtype.kind == "f" and self.dtype.kind in "iu" and self.grid is not None:
+            array = quantised(array, self.grid, self.dtype)
         v = self.value
         if v.order is not None and array.ndim == len(v.order):
             array = array.transpose(v.order)
@@ -80,6 +86,8 @@ class Anchor:
             array = array.reshape(like.shape)
         if (array.dtype.name, dtype.name) == ("uint8", "int8"):
             return (array ^ np.uint8(0x80)).view(np.int8)
+        if array.dtype.kind in "iu" and dtype.kind == "f" and self.grid is not None:
+            return dequantised(array, self.grid)
         return array.astype(dtype) if array.dtype.kind in "iub" and dtype.kind in "iub" else array
 
 
@@ -152,9 +160,10 @@ def _anchors(source: Graph, legal: Graph, found: Mapping[Value, Value], names: M
         for v in (v for v in node.outputs if v in found):
             reads, made = behind(legal, v, {*found, *ports})
             covers, passed = covered(source, found[v], ends)
-            yield Anchor(names[v], v, covers, heaviest(passed, covers), found[v].type.dtype, tuple(names[r] for r in reads if r in names),
-                         tuple(ports[r] for r in reads if r in ports), grid_of(source, found[v], v),
-                         not all(n.op.pure for n in (*made, *passed)))
+            yield Anchor(names[v], v, covers, heaviest(passed, covers), found[v].type.dtype,
+                         tuple(names[r] for r in reads if r in names), tuple(ports[r] for r in reads if r in ports),
+                         grid_of(source, found[v], v), not all(n.op.pure for n in (*made, *passed)))
+
 
 
 def behind(graph: Graph, v: Value, ends: Collection[Value]) -> tuple[list[Value], list[Node]]:
@@ -200,7 +209,7 @@ def grid_of(source: Graph, v: Value, legal: Value) -> Quant | None:
     """The grid of a tensor's codes; of floats, the step of the codes they were made from."""
     if isinstance(legal.tensor.quant, Quant) and legal.tensor.quant.scale:
         return legal.tensor.quant
-    if isinstance(v.tensor.quant, Quant | ChannelQuant) and isinstance(v.tensor.quant, Quant):
+    if isinstance(v.tensor.quant, Quant):
         return v.tensor.quant
     return step_of(source, v)
 

@@ -12,7 +12,7 @@ from ..model import Model
 from ..runtime import rim
 from ..runtime.compiled import CompiledModel
 from ..types import Array, Quant
-from .metrics import Gauge, Measure, Tolerance
+from .metrics import Gauge, Measure, Tolerance, dequantised
 from .references import Reference
 from .segments import Anchor, Cut, Segments
 
@@ -115,8 +115,8 @@ class Verification:
                 failure = self._whole(given, answer.outputs)
             if self._segments is not None:
                 tensors = {**answer.tensors, **{n: np.asarray(a) for n, a in answer.outputs.items()}}
-                self._between(given, {**state, **{n: a for n, a in answer.before.items() if a.dtype == state[n].dtype}},
-                              tensors)
+                theirs = {n: a for n, a in answer.before.items() if a.dtype == state[n].dtype}
+                self._between({**given, **answer.inputs}, {**state, **theirs}, self._comparable(tensors, answer.grids))
         return self._verdict(len(runs), failure)
 
     def _whole(self, given: Inputs, expected: Mapping[str, Any]) -> str:
@@ -132,6 +132,19 @@ class Verification:
                 listed(gauge, found[name], expected[name])
         return ""
 
+    def _comparable(self, tensors: Mapping[str, Array], grids: Mapping[str, Quant]) -> dict[str, Array]:
+        """The reference's tensors, as real numbers where ours are and theirs are codes; others are skipped."""
+        found = dict(tensors)
+        for a in self.cut.anchors if self.cut else ():
+            theirs = found.get(a.name)
+            if a.name in self._skipped or theirs is None or (theirs.dtype.kind in "fc") == (a.dtype.kind in "fc"):
+                continue
+            if a.name in grids and theirs.dtype.kind in "iu":
+                found[a.name] = dequantised(theirs, grids[a.name])
+            elif a.grid is None:
+                self._skipped[a.name] = f"is {a.dtype} here and {theirs.dtype} there"
+        return {n: array for n, array in found.items() if n not in self._skipped}
+
     def _between(self, given: Inputs, state: Mapping[str, Array], tensors: Mapping[str, Array]) -> None:
         """Compare every segment's tensor of one run, fed with the reference's."""
         assert self.cut is not None and self._segments is not None
@@ -143,8 +156,6 @@ class Verification:
             *((a.name, tensors[a.name], a.grid) for a in self.cut.anchors if a.name in tensors))
             if n not in self._ranges}
         for name, found in self._segments.run(entered, tensors).items():
-            if name in self._skipped:
-                continue
             if isinstance(found, NnxError):
                 self._tensors[name].problem = self._tensors[name].problem or found.said
             else:

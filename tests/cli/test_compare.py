@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from nnx_convert import UsageError
-from nnx_convert.cli.compare import Tolerance, compared, difference
+from nnx_convert.cli.compare import compared, difference
+from nnx_convert.verify.metrics import Tolerance
 
 NAN, INF = float("nan"), float("inf")
 DEFAULT = Tolerance(None, None)

@@ -147,7 +147,8 @@ def composite() -> Fault:
 
 def many_axes() -> Fault:
     sizes = {"p": np.array([2, 2, 3, 2, 2]), "q": np.array([6, 8])}
-    file = onnx(chain(node("Reshape", "a p", "v"), node("Sigmoid", "v", "i"), node("Reshape", "i q", "b")), [6, 8], sizes)
+    file = onnx(chain(node("Reshape", "a p", "v"), node("Sigmoid", "v", "i"), node("Reshape", "i q", "b")), [6, 8],
+                sizes)
     return Fault("narrow", file, "onnx", off_by_a_percent(NARROW, "LOGISTIC", "elements"), "op 2 Sigmoid",
                  floats(6, 8))
 
