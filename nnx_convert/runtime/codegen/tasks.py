@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from ...schema import OpDef
-from ...types import BYTES, Array, Tensor
+from ...types import BYTES, F16, Array, Tensor, Type
 from ..bind import Bound, Slot
 from .ir import Module
 from .machine import Machine
@@ -48,7 +48,7 @@ class Group:
     @property
     def family(self) -> Family:
         """How it is done: as its head is. Raises `TypeError` where that has no native code."""
-        found = family_of(self.head.op)
+        found = family_of(self.head)
         if found is None:
             raise TypeError(self.head.op.name)
         return found
@@ -175,12 +175,14 @@ class Family:
 #: The slot of a group's scratch among its places.
 SCRATCH: Slot = -1
 FAMILIES: dict[str, Family] = {}
+#: Those of operations to which FLOAT16 is more than bytes: see `halves`.
+NARROW: dict[str, Family] = {}
 #: The modules that hold them.
 MODULES = ("dense", "winograd", "depthwise", "elements", "folds", "copies", "layouts", "edges", "matmul", "bytes",
            "sums", "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells",
            "intcells", "svdf", "bytecells", "reductions", "curves", "tabled", "intsoftmax", "hybrid", "nibbles",
            "rescaled", "detections", "extremes", "trees", "running", "fourier", "magnitudes", "signals",
-           "lookups", "sparse")
+           "lookups", "sparse", "halves")
 
 
 def native(family: Family, *ops: OpDef, of_bytes: bool = False, otherwise: bool = False) -> None:
@@ -219,10 +221,17 @@ def beside(plain: Family, of_bytes: Family) -> Family:
                   lambda g: of(g.head).whole(g))
 
 
-def family_of(op: OpDef) -> Family | None:
+def family_of(b: Bound) -> Family | None:
     """The family of an operation, or of what it is a twin of; None where it has no native code."""
     _register()
-    return FAMILIES.get(kind(op))
+    name = kind(b.op)
+    return NARROW[name] if name in NARROW and F16 in types_of(b) else FAMILIES.get(name)
+
+
+def types_of(b: Bound) -> set[Type]:
+    """The types of what an operation reads and gives."""
+    read = (v for n in b.slots for v in (b.args[n] if isinstance(b.args[n], tuple) else (b.args[n],)))
+    return {t.type for t in (*read, *b.outs) if isinstance(t, Tensor)}
 
 
 @cache
@@ -240,7 +249,7 @@ def kind(op: OpDef) -> str:
 
 def taken(b: Bound, machine: Machine) -> bool:
     """Whether an operation is done natively."""
-    found = family_of(b.op)
+    found = family_of(b)
     return found is not None and found.takes(b, machine)
 
 
