@@ -11,7 +11,7 @@ from nnx_convert.runtime.backends import VARIABLE
 from nnx_convert.runtime.codegen import effort
 
 collect_ignore = [] if SHARED else ["test_cases.py", "test_sparse.py", "test_zoo.py", "test_onnx_models.py",
-                                  "test_xnnpack.py"]
+                                  "test_xnnpack.py", "test_verify.py"]
 
 
 @pytest.fixture(autouse=True, params=["numpy", "native"])
