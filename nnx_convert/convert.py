@@ -198,11 +198,11 @@ def _ready(data: Data, folder: Path | None, shapes: Mapping[str, Shape], threads
             data, HERE, shapes, False, lambda stage: None, folder=folder)
     options = HERE, sorted(shapes.items()), threads, rounding
     keeper = _keeper(data, options) if backend_of(backend, rounding).takes else None
-    known = keeper.find(make) if keeper else None
+    known = keeper and (keeper.find(make) or keeper.model())
     lasting = keeper is not None and known is None and not _outside(data)
     compiled = CompiledModel(known or make(), threads=threads, backend=backend, rounding=rounding,
                              keep=keeper.keep if keeper and lasting else None)
-    if shapes and known is None:
+    if shapes and (known is None or isinstance(known, Model)):
         compiled.prepare(shapes)
     return compiled
 
@@ -213,7 +213,7 @@ def _keeper(data: Data, options: object) -> Keeper | None:
     if custom is not None and custom.CUSTOM_OPS:
         return None
     from .runtime.codegen.kept import keeper
-    return keeper(data, options)
+    return keeper(data, options, kind(data) == "nnx")
 
 
 def _outside(data: Data) -> bool:

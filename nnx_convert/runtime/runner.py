@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from .codegen.ready import Ready
     from .kernel import Call, Run
     from .plan import Plan
+    from .footprint import Footprint
     from .profile import Profile
 
 #: Programs kept, one per set of input shapes.
 PROGRAMS = 8
 
 Arrays = Sequence[Array | None]
-#: Takes a model, the shapes of its inputs, and the native program for them.
-Keep = Callable[[Model, tuple[Shape | None, ...], "Ready"], None]
+#: Takes a model, the shapes of its inputs, and the native program for them, if there is one.
+Keep = Callable[[Model, tuple[Shape | None, ...], "Ready | None"], None]
 
 
 class Frame:
@@ -91,7 +92,7 @@ class Runner(Locked):
     """A model that runs on arrays of its operands' types and shapes; None is an optional input left out."""
 
     def __init__(self, model: Model | Outline, options: Options, keep: Keep | None = None) -> None:
-        """`keep` is told of the first native program, and for which shapes it is."""
+        """`keep` is told of the first program, and for which shapes it is."""
         super().__init__()
         self._known, self._keep = model, keep
         self.options = replace(options, call=options.call and remembered(options.call))
@@ -130,8 +131,8 @@ class Runner(Locked):
         with self._lock:
             if key not in self._programs:
                 self._programs[key] = made = self._made(shapes)
-                if self._keep and made is not None and not isinstance(made, Compiled):
-                    self._keep(self.model, key, made)
+                if self._keep:
+                    self._keep(self.model, key, None if isinstance(made, Compiled) else made)
                     self._keep = None
                 while len(self._programs) > PROGRAMS:
                     self._programs.popitem(last=False)
@@ -150,6 +151,18 @@ class Runner(Locked):
                 return profile.of_native(program, inputs, runs)
             with self._eager():
                 return profile.of_steps(self.model, self._given(inputs), replace(self.options, once=True))
+
+    def footprint(self, shapes: Sequence[tuple[int, ...] | None]) -> Footprint | None:
+        """What a run with inputs of these shapes needs of memory when; None where that follows from values."""
+        from .bind import bind
+        from .footprint import footprint
+        if self._objects:
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                return footprint(bind(self.model, self._tensors(shapes), self._options()), self.options)
+        except Dynamic:
+            return None
 
     def _made(self, shapes: Sequence[tuple[int, ...] | None], profiled: bool = False
               ) -> Compiled | NativeProgram | None:

@@ -146,9 +146,8 @@ def _caches() -> Path | None:
 
 
 def key(parts: Iterable[str]) -> str | None:
-    """The name of an entry by all that makes its code: these texts, this package's generator, and LLVM.
-
-    None where the generator's sources or LLVM's version cannot be told.
+    """The name of an entry by all that makes its code: these texts, this package, and LLVM; None where those cannot
+    be told.
     """
     maker = _maker()
     if maker is None:
@@ -163,13 +162,30 @@ def key(parts: Iterable[str]) -> str | None:
 
 @cache
 def _maker() -> bytes | None:
-    """A hash of the sources of this package and of LLVM's binding, which is not imported."""
-    spec = find_spec("llvmlite")
-    places = [Path(p) for p in (spec and spec.submodule_search_locations) or ()]
-    found = blake2b(sys.platform.encode())
+    """A hash of what `sources` tells, and of the system; None where there are no sources, or no LLVM."""
     try:
-        for path in (*sorted(Path(__file__).parent.glob("*.py")), *(p / "_version.py" for p in places)):
-            found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+        there = find_spec("llvmlite") is not None and Path(__file__).exists()
+        return blake2b(sources(), key=sys.platform.encode()).digest() if there else None
     except OSError:
         return None
-    return found.digest() if places and Path(__file__).exists() else None
+
+
+@cache
+def sources() -> bytes:
+    """This package's files and the compiler's by name, size and time of change, as the interpreter tells its own
+    compiled files."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    found = find_spec("llvmlite")
+    places = (root, *((found and found.submodule_search_locations) or ()))
+    return "\n".join(sorted(line for place in places for line in told(place))).encode()
+
+
+def told(folder: str) -> Iterator[str]:
+    """A line for each source file in a folder and those in it."""
+    with os.scandir(folder) as found:
+        for entry in found:
+            if entry.is_dir():
+                yield from told(entry.path)
+            elif entry.name.endswith(".py"):
+                known = entry.stat()
+                yield f"{entry.path} {known.st_size} {known.st_mtime_ns}"

@@ -2,28 +2,26 @@
 
 They lie in the cache of object code, under a hash of the file, of what it is compiled with and of this package. Their
 code is trusted as that code is (see `cache`); what else they have is read as `records` writes it, or not at all. A
-program is kept where it runs natively as a whole.
+program is kept where it runs natively as a whole. Where it does not, the model is, as a .nnx file: so the next process
+neither imports nor lowers.
 """
 from __future__ import annotations
 
 import mmap
-import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache as once
 from hashlib import sha256
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from ...errors import ArtifactError
 from ...model import Model
 from ...types import Shape
 from ..outline import Outline
 from ..steps import Program
-from .cache import LIMIT, Cache, user_cache
+from .cache import LIMIT, Cache, sources, user_cache
 from .machine import Machine, host
 from .pages import pages
 from .ready import Layout, Ready, Segment
@@ -41,6 +39,7 @@ class Keeper:
 
     there: Cache
     name: str
+    finished: bool                               # the file is such a model already
 
     def find(self, make: Callable[[], Model]) -> Outline | None:
         """The model with its program, as it was kept; None where it was not."""
@@ -57,28 +56,51 @@ class Keeper:
                         found.segments, found.images, host())
         return Outline(found.rim, found.inputs, found.outputs, found.operands, found.shapes, program, make)
 
-    def keep(self, model: Model, shapes: tuple[Shape | None, ...], program: Ready) -> None:
-        """Keep a program for inputs of these shapes, where it runs natively as a whole and all of it can be written."""
+    def model(self) -> Model | None:
+        """The model that was kept without a program."""
+        from ... import artifact
+        data = self.there.find(f"{self.name}.model")
+        try:
+            return None if data is None else artifact.from_bytes(data)
+        except ArtifactError:                            # it was written by something else
+            return None
+
+    def keep(self, model: Model, shapes: tuple[Shape | None, ...], program: Ready | None) -> None:
+        """Keep a program for inputs of these shapes, or the model, where that does not run natively as a whole."""
+        if (program is None or not self._kept(model, shapes, program)) and not self.finished:
+            from ... import artifact
+            told = artifact.to_bytes(model)
+            if len(told) <= LARGEST:
+                self.there.keep(f"{self.name}.model", told)
+
+    def _kept(self, model: Model, shapes: tuple[Shape | None, ...], program: Ready) -> bool:
+        """Keep a program; whether it can be."""
         bound, places = program.program, program.layout.places
         slots = [s for s in (*bound.inputs, *bound.outputs) if s is not None]
         segments = tuple(part for part in program.segments if isinstance(part, Segment))
         whole = len(segments) == len(program.segments) and all(s in places for s in slots)
         if not whole or program.weights.nbytes > LARGEST:
-            return
+            return False
         found = Kept(model.rim, model.inputs, model.outputs,
                      {i: model.operands[i] for i in (*model.inputs, *model.outputs)}, shapes,
                      bound.inputs, bound.outputs, bound.states, {s: bound.tensors[s] for s in slots},
                      {s: places[s] for s in slots},
                      program.layout.size, program.threads, program.checks, segments, tuple(program.images),
                      program.weights.nbytes)
-        with suppress(ValueError):
+        try:
             told = written(found)
-            self.there.keep(f"{self.name}.weights", program.weights.data)
-            self.there.keep(self.name, told)
+        except ValueError:                               # a value in it has no way to be written
+            return False
+        self.there.keep(f"{self.name}.weights", program.weights.data)
+        self.there.keep(self.name, told)
+        return True
 
 
-def keeper(data: Any, options: object) -> Keeper | None:
-    """Where the program of a file's bytes, compiled with these options (by their repr), is kept; None where nowhere."""
+def keeper(data: Any, options: object, finished: bool = False) -> Keeper | None:
+    """Where the program of a file's bytes, compiled with these options (by their repr), is kept; None where nowhere.
+
+    `finished`: they are those of a .nnx file.
+    """
     there, machine = user_cache(), host()
     if there is None:
         return None
@@ -86,7 +108,7 @@ def keeper(data: Any, options: object) -> Keeper | None:
     for part in parts(data, options, machine):
         found.update(len(part).to_bytes(8, "little"))
         found.update(part)
-    return Keeper(there, found.hexdigest()[:48])
+    return Keeper(there, found.hexdigest()[:48], finished)
 
 
 def parts(data: Any, options: object, machine: Machine) -> Iterator[bytes]:
@@ -100,24 +122,3 @@ def parts(data: Any, options: object, machine: Machine) -> Iterator[bytes]:
     if isinstance(data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         data.madvise(mmap.MADV_DONTNEED)              # its pages need not stay in memory for that
     yield found.digest()
-
-
-@once
-def sources() -> bytes:
-    """This package's files and the compiler's by name, size and time of change, as the interpreter tells its own
-    compiled files."""
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    found = find_spec("llvmlite")
-    places = (root, *((found and found.submodule_search_locations) or ()))
-    return "\n".join(sorted(line for place in places for line in told(place))).encode()
-
-
-def told(folder: str) -> Iterator[str]:
-    """A line for each source file in a folder and those in it."""
-    with os.scandir(folder) as found:
-        for entry in found:
-            if entry.is_dir():
-                yield from told(entry.path)
-            elif entry.name.endswith(".py"):
-                known = entry.stat()
-                yield f"{entry.path} {known.st_size} {known.st_mtime_ns}"

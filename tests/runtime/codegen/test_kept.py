@@ -169,11 +169,41 @@ def test_what_is_no_program_is_not_used(change: Callable[[bytes], bytes], cache:
     assert known(compiled(FILES[0]))
 
 
-def test_what_cannot_be_written_is_not_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = compiled(FILES[0])
+@pytest.fixture
+def unwritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No program can be written."""
     monkeypatch.setattr(kept, "written", lambda found: records.written(replace(found, size=np.int64(found.size))))
+
+
+@pytest.mark.usefixtures("unwritten")
+def test_what_cannot_be_written_is_not_kept(cache: Path) -> None:
+    first = compiled(FILES[0])
     first.run(drawn(first))
     assert not known(compiled(FILES[0])) and not list(cache.glob("*.weights"))
+
+
+@pytest.mark.usefixtures("unwritten")
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+def test_where_no_program_is_kept_the_model_is(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = compiled(path)
+    inputs = drawn(first)
+    want = first.run(inputs)
+    with monkeypatch.context() as only:
+        only.setattr(sys.modules["nnx_convert.convert"], "_compiled", None)       # nothing is imported or lowered
+        again = compiled(path)
+    assert not known(again) and (again.inputs, again.outputs) == (first.inputs, first.outputs)
+    assert all(map(np.array_equal, again.run(inputs), want))
+    entry, = cache.glob("*.model")
+    Cache(cache).keep(entry.name, b"something else")
+    assert all(map(np.array_equal, compiled(path).run(inputs), want))
+
+
+@pytest.mark.usefixtures("unwritten")
+def test_a_finished_model_is_not_kept_once_more(tmp_path: Path, cache: Path) -> None:
+    nnx_convert.convert(FILES[0]).save(tmp_path / "m.nnx")
+    first = compiled(tmp_path / "m.nnx")
+    first.run(drawn(first))
+    assert list(cache.iterdir()) and not list(cache.glob("*.model"))
 
 
 @pytest.mark.parametrize("array", [np.array([[1.5, 2]], np.float32), np.zeros((2, 0), np.int8), np.array(3),
