@@ -67,7 +67,7 @@ def add(x: Tensor, y: Tensor, out: Tensor, act: int, sign: int = 1, shifted: boo
     """
     (sx, _), (sy, _), (so, _) = map(grid, (x, y, out))
     wide = x.type.dtype.itemsize == 2
-    shifts = _powers(x, y, out) if wide and shifted else None
+    shifts = powers(x, y, out) if wide and shifted else None
     if shifts:
         low, high = activation_range(act, out)
 
@@ -90,7 +90,7 @@ def _most(x: Tensor, y: Tensor) -> int:
     return 1 << (31 if off else 30)
 
 
-def _powers(x: Tensor, y: Tensor, out: Tensor) -> Pair | None:
+def powers(x: Tensor, y: Tensor, out: Tensor) -> Pair | None:
     """Right shifts onto the output's grid where all int16 scales are powers of two and one input is on it."""
     a, b, o = (power_of_two(grid(t)[0]) for t in (x, y, out))
     if a is None or b is None or o is None or not (o >= a and o >= b and o in (a, b)):
