@@ -3,13 +3,15 @@
 Cells that lie side by side are woven together, so that each 32 bits hold neighbours of one channel: four bytes where
 the machine multiplies so many at once, else two, widened to 16 bits. What is woven serves all outputs that cover it,
 each with its filter moved to its place and zeros elsewhere. Weaving leaves channels out of order, which packing the
-results undoes; so parameters lie in the order that weaving gives.
+results undoes; so parameters lie in the order that weaving gives. Where channels are few, neighbours of a row, which
+read neighbours, are one cell of more channels.
 """
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -24,11 +26,14 @@ from .epilogue import blocks_of, from_zero, order_of
 from .integers import bounded, clipped, flipped, lift, pairs, quads, quartered, widened, woven
 from .ir import Function, Module, vector
 from .machine import Machine
-from .requantise import NOTHING, Range, block, cut_by, scaled
+from .places import Place
+from .requantise import NOTHING, Range, Scaling, block, cut_by, scaled
 from .tasks import Family, Group, Task, Workshop, native
 
 #: Taps of one row of a filter that meet cells woven together: for each cell the tap's column, or -1.
 Taps = tuple[int, ...]
+#: Stretches up to which neighbours are taken for one cell.
+FULL = 3
 
 
 @dataclass(frozen=True)
@@ -218,6 +223,22 @@ def _takes(b: Bound, _: Machine) -> bool:
     return (one or b.args["x"].shape[3] == 1) and taken(b, 3)
 
 
+def _beside(x: Place, out: Place, stride: int, stretch: int) -> int:
+    """How many neighbours of a row are taken for one cell with as many more channels, so that stretches are fuller."""
+    width, channels = out.shape[2:]
+    if stride > 1 or x.strides[2] != channels or out.strides[2] != channels:
+        return 1
+    sizes = [n for n in range(1, max(2, FULL * stretch // channels + 1)) if width % n == 0]
+    return min(sizes, key=lambda n: (Fraction(-(-n * channels // stretch), n), n))
+
+
+def _joined(out: Place, count: int) -> Place:
+    """An image with so many neighbours of each row as one cell."""
+    n, h, w, c = out.shape
+    return replace(out, shape=(n, h, w // count, count * c), strides=(*out.strides[:2], count * out.strides[2],
+                                                                      out.strides[3]))
+
+
 def _make(w: Workshop, group: Group) -> Task:
     b, lanes = group.head, w.machine.lanes
     top, left, _, _ = pads(b.args)
@@ -228,12 +249,16 @@ def _make(w: Workshop, group: Group) -> Task:
         return made(w, group, x, out, strides, dilations, b.args["w"].data.transpose(3, 1, 2, 0))
     filters = b.args["w"].data.reshape(kh, kw, channels).astype(np.int16) - grid(b.args["w"])[1]
     together = 4 if w.machine.quads and filters.min() >= -128 and filters.max() <= 127 else 2
-    patch = (2 if strides[0] == 1 and out.shape[1] > 1 else 1), min(2, out.shape[2])
-    kinds = Weave((kh, kw), strides, dilations, together).kinds(patch[1])
     reach, start = sums(b, b.args["w"].data.reshape(kh * kw, channels))
     if together == 4:
         start = start - lift(w.machine, x_signed(b)) * filters.sum((0, 1), dtype=np.int64)
-    found, where = scaling(b, reach, w.machine), order(channels, lanes, together)
+    found, beside = scaling(b, reach, w.machine), _beside(x, out, strides[1], together * lanes) if together == 2 else 1
+    if beside > 1:
+        out, strides = _joined(out, beside), (strides[0], beside)
+        filters, start = np.tile(filters, beside), np.tile(start, beside)
+        found = Scaling(found.formula, tuple(np.tile(p, beside) for p in found.parameters))
+    patch = (2 if strides[0] == 1 and out.shape[1] > 1 else 1), min(2, out.shape[2])
+    kinds, where = Weave((kh, kw), strides, dilations, together).kinds(patch[1]), order(out.shape[3], lanes, together)
     return Strips(x, out, (kh, kw), strides, dilations, patch, w.pack(packed(filters, kinds, where, lanes, together)),
                   0, together=together, kinds=kinds, blocks=w.pack(blocks_of(start, found, where, lanes)),
                   signed=x_signed(b), formula=found.formula, range=Range.of(b.outs[0], b.args["act"]))

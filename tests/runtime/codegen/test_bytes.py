@@ -100,8 +100,11 @@ class Net:
         self.model = self.builder.finish()
 
 
-def convolution(rng: Rng, depthwise: bool) -> Net | None:
-    """A convolution with any padding, stride and dilation, a sum, and a second convolution."""
+def convolution(rng: Rng, depthwise: bool, few: bool = False) -> Net | None:
+    """A convolution with any padding, stride and dilation, a sum, and a second convolution.
+
+    Of `few` channels, more than one, with rows that are mostly even.
+    """
     net = Net(rng)
     n, c, h, w = draw(rng, 1, 3, 1)[0], *draw(rng, 1, 90 if depthwise else 40, 1), *draw(rng, 1, 20, 2)
     (kh, kw), (sh, sw), (dh, dw), (pt, pb, pl, pr) = draw(rng, 1, 5, 2), draw(rng, 1, 3, 2), draw(rng, 1, 3, 2), draw(
@@ -109,6 +112,9 @@ def convolution(rng: Rng, depthwise: bool) -> Net | None:
     c = c if rng.random() < 0.5 else c // 4 * 4 + 4
     c = 1 if depthwise and rng.random() < 0.3 else c
     each = draw(rng, 1, 9, 1)[0] if depthwise and c == 1 else 1
+    if few:
+        c, each, sw = draw(rng, 2, 15, 1)[0], 1, 1
+        w += reach(w, kw, sw, dw, pl, pr) % 2 * (rng.random() < 0.8)
     oh, ow = reach(h, kh, sh, dh, pt, pb), reach(w, kw, sw, dw, pl, pr)
     if oh < 1 or ow < 1:
         return None
@@ -222,7 +228,7 @@ def softmax(rng: Rng) -> Net:
 DOT = {2: "vpmaddwd", 4: "vpdpbusd"}
 MAKES: dict[str, Callable[[Rng], Net | None]] = {
     "convolution": lambda rng: convolution(rng, False), "depthwise": lambda rng: convolution(rng, True),
-    "product": product, "addition": addition,
+    "narrow": lambda rng: convolution(rng, True, few=True), "product": product, "addition": addition,
     "pool": pool, "mean": mean, "resized": resized,
     "functions": functions, "softmax": softmax}
 
