@@ -187,16 +187,16 @@ def evaluate(node: Node, values: Sequence[Any]) -> Sequence[Any] | None:
         return None
 
 
-def _ready(data: Data, folder: Path | None, shapes: Mapping[str, Shape], threads: int | None, backend: str,
-           rounding: str) -> CompiledModel:
-    """What a file's bytes compile to, from its kept program where there is one."""
+def ready(data: Data, folder: Path | None, shapes: Mapping[str, Shape], threads: int | None, backend: str,
+          rounding: str = "reference", target: Target = HERE) -> CompiledModel:
+    """What a file's bytes compile to, lowered for a target, from its kept program where there is one."""
     from .runtime.backends import backend_of
     from .runtime.compiled import CompiledModel
 
     def make() -> Model:
         return artifact.from_bytes(data) if kind(data) == "nnx" else _compiled(
-            data, HERE, shapes, False, lambda stage: None, folder=folder)
-    options = HERE, sorted(shapes.items()), threads, rounding
+            data, target, shapes, False, lambda stage: None, folder=folder)
+    options = target, sorted(shapes.items()), threads, rounding
     keeper = _keeper(data, options) if backend_of(backend, rounding).takes else None
     known = keeper and (keeper.find(make) or keeper.model())
     lasting = keeper is not None and known is None and not _outside(data)
@@ -244,7 +244,7 @@ def compile(model: Model | Source, *, threads: int | None = None, shapes: Mappin
         wanted = sizes(shapes)
         if not isinstance(model, Model):
             data, name = read(model)
-            return _ready(data, folder_of(model, folder), wanted, threads, backend, rounding)
+            return ready(data, folder_of(model, folder), wanted, threads, backend, rounding)
         compiled = CompiledModel(model, threads=threads, backend=backend, rounding=rounding)
         if wanted:
             compiled.prepare(wanted)

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from .. import artifact
-from ..convert import Data, evaluate, folder_of, import_graph, kind, read
+from ..convert import Data, folder_of, import_graph, kind, read, ready
 from ..errors import UsageError
 from ..graph import Graph
 from ..lowering.flatten import flatten
-from ..lowering.pipeline import lower
-from ..model import Model
 from ..runtime.rim import Doors, by_position
 from ..runtime.compiled import CompiledModel, TensorSpec
 from ..target import Target
@@ -52,17 +50,14 @@ class Subject:
         """The source's graph."""
         return import_graph(self.data, self.shapes, None, folder_of(self.path))
 
-    @cached_property
-    def model(self) -> Model:
-        """The model as it is converted."""
-        if self.format == "nnx":
-            return artifact.from_bytes(self.data)
-        return flatten(lower(self.graph, self.target, evaluate)[0])
+    def compiled(self, backend: str, threads: int | None) -> CompiledModel:
+        """The model as it runs."""
+        return ready(self.data, folder_of(self.path), self.shapes, threads, backend, target=self.target)
 
     @cached_property
     def rim(self) -> Rim:
         """How a user sees its inputs and outputs."""
-        return self.model.rim if self.format == "nnx" else self.graph.rim
+        return artifact.from_bytes(self.data).rim if self.format == "nnx" else self.graph.rim
 
     @cached_property
     def grids(self) -> Mapping[str, Quant]:
@@ -134,8 +129,7 @@ def recording(subject: Subject, name: str, runs: Sequence[Recorded]) -> Referenc
 def another(path: str, subject: Subject, tensors: bool, backend: str, threads: int | None) -> Reference:
     """Another model, run by this package; with its tensors where both are source files of one format."""
     other = replace(subject, path=path)
-    compiled = CompiledModel(other.model, threads=threads, backend=backend)
-    found = Other(Path(path).name, compiled, subject.inputs, subject.returned)
+    found = Other(Path(path).name, other.compiled(backend, threads), subject.inputs, subject.returned)
     if tensors and other.format == subject.format != "nnx" and not other.stateful:
         values = Values(other, threads)
         found.between, found.tensors = values, {a.name: a.grid for a in values.cut.anchors}
@@ -165,7 +159,10 @@ def verify(subject: Subject, reference: Reference, runs: Sequence[Inputs], *, pe
     an output of the run before. Raises `NnxError` where the file, the inputs or the reference are at fault.
     """
     parts = subject.cut(reference) if per_op else None
-    model = flatten(parts.legal) if parts else subject.model
+    if parts:
+        compiled = CompiledModel(flatten(parts.legal), threads=threads, backend=backend)
+    else:
+        compiled = subject.compiled(backend, threads)
     outputs, between = tolerance or subject.tolerance(None)
-    found = Verification(model, reference, outputs, between, subject.grids, parts, backend, threads, feed or {})
+    found = Verification(compiled, reference, outputs, between, subject.grids, parts, backend, threads, feed or {})
     return found.run(runs)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, NnxError, UsageError
-from ..model import Model
 from ..runtime import rim
 from ..runtime.compiled import CompiledModel
 from ..types import Array, Quant
@@ -79,7 +78,7 @@ class Verification:
     are an output of the run before.
     """
 
-    model: Model
+    compiled: CompiledModel
     reference: Reference
     tolerance: Tolerance
     between: Tolerance
@@ -90,10 +89,9 @@ class Verification:
     feed: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._compiled = CompiledModel(self.model, threads=self.threads, backend=self.backend)
-        self._doors = rim.Doors(self.model)
-        self._ports = [p for p in self.model.rim.outputs if not p.state]
-        self._outputs = {p.name: Gauge(self.tolerance, self.grids.get(p.name)) for p in self._ports}
+        self._outputs = {s.name: Gauge(self.tolerance, self.grids.get(s.name)) for s in self.compiled.outputs
+                         if not s.state}
+        self._doors = rim.Doors(self.compiled.model) if self.cut else None
         self._segments = Segments(
             self.cut, "numpy" if self.backend == "auto" else self.backend, self.threads or 0) if self.cut else None
         anchors = self.cut.anchors if self.cut else ()
@@ -107,7 +105,7 @@ class Verification:
         failure = ""
         for number, own in enumerate(runs):
             given = dict(own) | {i: before[o] for i, o in self.feed.items() if i not in own and o in before}
-            state = self._compiled.state
+            state = self.compiled.state
             wanted = self.cut.names if self.cut else ()
             answer = self.reference.run(number, given, wanted, state)
             before = answer.outputs
@@ -122,7 +120,7 @@ class Verification:
     def _whole(self, given: Inputs, expected: Mapping[str, Any]) -> str:
         """Compare the outputs of one run; what is wrong where there is none."""
         try:
-            found = self._compiled.run(dict(given))
+            found = self.compiled.run(dict(given))
         except InputError:
             raise
         except NnxError as error:
@@ -147,8 +145,8 @@ class Verification:
 
     def _between(self, given: Inputs, state: Mapping[str, Array], tensors: Mapping[str, Array]) -> None:
         """Compare every segment's tensor of one run, fed with the reference's."""
-        assert self.cut is not None and self._segments is not None
-        ports = self.model.rim.inputs
+        assert self.cut is not None and self._segments is not None and self._doors is not None
+        ports = self.cut.legal.rim.inputs
         arrays = rim.by_position(ports, {**state, **given})
         entered = dict(zip(self.cut.legal.inputs, self._doors.enter(arrays), strict=True))
         self._ranges |= {n: ranged(n, a, g) for n, a, g in (
