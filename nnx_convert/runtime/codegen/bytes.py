@@ -28,7 +28,7 @@ from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .nearest import product_scales
 from .places import Border, Place
-from .rooms import BEYOND, Pairs, Room, held
+from .rooms import BEYOND, Pairs, Room, fits, held
 from .requantise import Range, Scaling, Steps, block, cut_by, directed, planned
 from .sums import Addition, addition_of, joins
 from .tasks import Family, Group, Task, Workshop, kind, native
@@ -406,6 +406,7 @@ def _vectors(w: Workshop, layer: Layer) -> Bytes:
     n, rows, width, _ = out.shape
     tile = best(channels, -(-deep // together), taps, n * rows, width, lanes, machine.registers)
     fit = fitting(machine, together, bool(shift))[tile.vectors]
+    fit = min(fit, fits(taps * deep)) if together == 2 else fit
     tile = tile if tile.most <= fit else cut(width, fit, tile.vectors)
     where = order_of(channels, tile.vectors, lanes, machine.x86)
     lowered = layer.centred - shift

@@ -105,6 +105,11 @@ class Room:
             step(a, r, n)
 
 
+def fits(depth: int) -> int:
+    """The pixels of so many elements each whose room is not too large for a thread's stack; one is always there."""
+    return max(1, FAR // (ITEM * depth))
+
+
 def held(tiles: int, size: int, weights: int) -> int:
     """How many of so many tiles, each of a size, are in a room at a time, where there are so many bytes of weights."""
     return min(tiles, max(1, (NEAR if weights < HEAVY else FAR) // size))

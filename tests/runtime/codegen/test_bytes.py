@@ -134,10 +134,10 @@ def convolution(rng: Rng, depthwise: bool, few: bool = False) -> Net | None:
     return net
 
 
-def product(rng: Rng) -> Net:
-    """Rows by a constant matrix, with an activation, and a sum."""
+def product(rng: Rng, size: tuple[int, int, int] | None = None) -> Net:
+    """Rows by a constant matrix, with an activation, and a sum; of a size [rows, depth, units] where that is given."""
     net = Net(rng)
-    rows, depth, units = draw(rng, 1, 20, 1)[0], *draw(rng, 1, 100, 2)
+    rows, depth, units = size or (draw(rng, 1, 20, 1)[0], *draw(rng, 1, 100, 2))
     x = net.input((rows, depth))
     y = net.op("FULLY_CONNECTED", x, *net.weights(x, (units, depth), 0, whole=True), net.scalar(draw(rng, 0, 4, 1)[0]),
                shape=(rows, units))
@@ -247,6 +247,16 @@ def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
             np.testing.assert_array_equal(g, w, err_msg=f"{n}")
         ran += 1
     assert ran > 3
+
+
+@pytest.mark.parametrize("machine", EVERY)
+@pytest.mark.parametrize("size", [(61, 1100, 301), (7, 20001, 3), (1, 60001, 2)])
+def test_matrices_beyond_a_cache_and_rows_beyond_a_room(size: tuple[int, int, int], machine: str) -> None:
+    for n in range(2):
+        net = product(np.random.default_rng(n), size)
+        want, got, native = both(net.model, net.given, EVERY[machine], 1 + n)
+        assert native == len(net.model.operations)
+        np.testing.assert_array_equal(got[0], want[0])
 
 
 @pytest.mark.parametrize(("machine", "narrow"), [("vnni", False), ("avx512", False), ("avx2", False), ("avx2", True)])
