@@ -1,0 +1,97 @@
+"""Indices as rows of one number and another one where they point."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...ops import ex, indexing
+from ...types import F32, I32, I64, Tensor, Type
+from ..bind import Bound
+from .ir import SHARED, Function, Module
+from .machine import Machine
+from .places import Place
+from .scalars import SCALARS
+from .tasks import Family, Group, Task, Workshop, native
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """[outer, depth, inner] of indices [outer, inner]: `values[1]` where the middle one is the index, else `values[0]`.
+
+    `values` is where both are among arrays. `wraps`: a negative index counts from the end.
+    """
+
+    indices: Place
+    out: Place
+    values: Place
+    sizes: tuple[int, int, int]
+    kind: Type
+    wraps: bool
+
+    def emit(self, m: Module) -> str:
+        """Write the function."""
+        return m.once(("onehot", self), lambda name: self._build(m, name))
+
+    def _build(self, m: Module, name: str) -> None:
+        f = Function(m, name, SHARED)
+        (outer, depth, inner), item = self.sizes, self.out.item
+        first, last = f.share(outer)
+        code, values = f"i{8 * item}", f.at(self.values.base, self.values.offset)
+        off, on = (f.load(code, values, n * item, item) for n in range(2))
+
+        def part(i: str, _: list[str]) -> None:
+            to = f.at(self.out.base, f.add(self.out.offset, f.mul(i, depth * inner * item)))
+            f.loop(0, depth * inner, 1, [], lambda n, _: f.store(code, off, to, f.mul(n, item), item))
+
+            def one(n: str, _: list[str]) -> None:
+                index = self._index(f, f.add(f.mul(i, inner), n))
+                there = f.let(f"icmp ult i64 {index}, {depth}")
+                f.when(there, lambda: f.store(code, on, to, f.mul(f.add(f.mul(index, inner), n), item), item))
+            f.loop(0, inner, 1, [], one)
+        f.loop(first, last, 1, [], part)
+        f.finish()
+
+    def _index(self, f: Function, n: str) -> str:
+        """An index of 64 bits; one that is none is out of bounds."""
+        scalar = SCALARS[self.kind]
+        at = f.at(self.indices.base, f.add(self.indices.offset, f.mul(n, scalar.size)))
+        value = f.load(scalar.code, at, 0, scalar.size)
+        if scalar.real:
+            whole = f.call("i64", "llvm.fptosi.sat.i64.f32", ("float", value))
+            value = f.select(f.let(f"fcmp uno float {value}, {value}"), "i64", str(-1 << 63), whole)
+        elif scalar.size < 8:
+            value = f.let(f"sext {scalar.code} {value} to i64")
+        if not self.wraps:
+            return value
+        below = f.let(f"icmp slt i64 {value}, 0")
+        return f.select(below, "i64", f.let(f"add i64 {value}, {self.sizes[1]}"), value)
+
+
+def _sizes(b: Bound) -> tuple[int, int, int]:
+    """What is before the new axis, its length, and what is behind it."""
+    shape, given = b.outs[0].shape, b.args["axis"]
+    axis = (-1 if given is None else given) % len(shape)
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:])
+
+
+def _takes(b: Bound, _: Machine) -> bool:
+    indices: Tensor = b.args["indices"]
+    kinds = (I32, I64, F32) if b.op is indexing.ONE_HOT else (I32,)
+    return indices.type in kinds and b.outs[0].size > 0 and b.outs[0].type.dtype.itemsize <= 8 and (
+        b.outs[0].type.dtype.kind in "fiub")
+
+
+def _make(w: Workshop, group: Group) -> Task:
+    b, a = group.head, group.head.args
+    if b.op is indexing.ONE_HOT:
+        values = w.place(b.slots["values"])
+    else:
+        given = np.array([a["off"], a["on"]]).astype(b.outs[0].type.dtype)
+        values = Place("%weights", w.pack(given), given.shape, given.strides, given.itemsize)
+    return OneHot(w.place(b.slots["indices"]), w.place(b.outputs[0]), values, _sizes(b), a["indices"].type,
+                  b.op is indexing.ONE_HOT)
+
+
+native(Family(_takes, _make), indexing.ONE_HOT, ex.ONE_HOT_EX)
