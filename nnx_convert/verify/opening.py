@@ -96,7 +96,7 @@ class Subject:
                              hint="give the model's source file")
         found = cut(self.graph, self.target,
                     lambda n: bool(n) and (reference is None or n in self.outputs or reference.knows(n)))
-        if reference is not None and found.names <= set(self.outputs):
+        if isinstance(reference, Recording | Other) and found.names <= set(self.outputs):
             raise UsageError(f"{reference.name} has values of outputs only, not of tensors between",
                              hint="--per-op takes litert, onnxruntime, a source file of the same format without "
                                   "states, or an archive that has tensors by their names")
@@ -112,9 +112,17 @@ class Subject:
 
 def runtime(subject: Subject, name: str, tensors: bool) -> Reference:
     """An engine on the model's file, the format's own where none is named; raises `UsageError`, `RunError`."""
-    name = engine(name, subject.format)
-    made = LiteRt if name == "litert" else OnnxRuntime
-    return made(subject.path, [s.name for s in subject.inputs], subject.outputs, tensors)
+    ports = [s.name for s in subject.inputs]
+    if engine(name, subject.format) == "litert":
+        return LiteRt(subject.path, ports, subject.outputs, tensor_names(subject.data) if tensors else ())
+    return OnnxRuntime(subject.path, ports, subject.outputs, tensors)
+
+
+def tensor_names(data: Data) -> list[str]:
+    """The names of a TFLite file's tensors in order, each its own: as its graph has them."""
+    from ..frontends.tflite import records
+    from ..frontends.tflite.guard import File
+    return [t.name for t in records.read(File(data)).graphs[0].tensors]
 
 
 def recording(subject: Subject, name: str, runs: Sequence[Recorded]) -> Reference:

@@ -29,13 +29,12 @@ INSTALL = "pip install 'nnx-convert[verify]', or give an archive or a model with
 class Answer:
     """What a reference gives for one run: outputs by the names of ports, tensors by those of the source file.
 
-    `before` is what variables held before the run, by name; `grids` what tensors of integers stand for, where they may
-    be compared with real numbers; `inputs` those that it has been given otherwise, on a grid of its own.
+    `grids` says what tensors of integers stand for, where they may be compared with real numbers; `inputs` are those
+    that it has been given otherwise, on a grid of its own. What a model keeps from run to run is each one's own affair.
     """
 
     outputs: Mapping[str, Any]
     tensors: Mapping[str, Array] = field(default_factory=dict)
-    before: Mapping[str, Array] = field(default_factory=dict)
     grids: Mapping[str, Quant] = field(default_factory=dict)
     inputs: Mapping[str, Any] = field(default_factory=dict)
 
@@ -48,53 +47,50 @@ class Reference(Protocol):
     def knows(self, tensor: str) -> bool:
         """Whether it gives the values of a tensor that is no output."""
 
-    def run(self, number: int, inputs: Mapping[str, Any], wanted: Collection[str], states: Collection[str]) -> Answer:
-        """The run of this number, on inputs by the names of ports.
-
-        `wanted`: the tensors between that are asked for; `states`: the variables whose values before it are.
-        """
+    def run(self, number: int, inputs: Mapping[str, Any], wanted: Collection[str]) -> Answer:
+        """The run of this number, on inputs by the names of ports; `wanted`: the tensors between that are asked for."""
 
 
 class LiteRt:
     """LiteRT on a TFLite file, its state kept from run to run.
 
     Files that compute in integers are run by the reference kernels, which define them to the bit; others by the
-    optimised ones without a delegate, which are as good and many times faster.
+    optimised ones without a delegate, which are as good and many times faster. `tensors`: the names of the file's
+    tensors in order, where those between are asked for.
     """
 
-    def __init__(self, path: str, ports: Sequence[str], outputs: Sequence[str], tensors: bool) -> None:
+    def __init__(self, path: str, ports: Sequence[str], outputs: Sequence[str], tensors: Sequence[str] = ()) -> None:
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
         self._ports, self._outputs = tuple(ports), tuple(outputs)
         with answering("LiteRT"):
-            lite = Interpreter(model_path=path, num_threads=1, experimental_preserve_all_tensors=tensors,
+            lite = Interpreter(model_path=path, num_threads=1, experimental_preserve_all_tensors=bool(tensors),
                                experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
             integers = {d["index"] for d in lite.get_tensor_details()
                         if np.dtype(d["dtype"]).name in ("int8", "uint8", "int16") and d["quantization"][0]}
             written = {i for op in lite._get_ops_details() for i in op["outputs"]}
             if integers & written:
-                lite = Interpreter(model_path=path, num_threads=1, experimental_preserve_all_tensors=tensors,
+                lite = Interpreter(model_path=path, num_threads=1, experimental_preserve_all_tensors=bool(tensors),
                                    experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
         self.name = f"LiteRT, {'reference' if integers & written else 'optimised'} kernels"
         self._lite = lite
         # To ask for a resource ends the process.
-        self._index = unique((d["name"], d["index"]) for d in lite.get_tensor_details()
-                             if np.dtype(d["dtype"]).kind in "biufc") if tensors else {}
+        self._index = {tensors[d["index"]]: d["index"] for d in lite.get_tensor_details()
+                       if d["index"] < len(tensors) and np.dtype(d["dtype"]).kind in "biufc"}
         self._shapes: tuple[tuple[int, ...], ...] | None = None
 
     def knows(self, tensor: str) -> bool:
         return tensor in self._index
 
-    def run(self, number: int, inputs: Mapping[str, Any], wanted: Collection[str], states: Collection[str]) -> Answer:
+    def run(self, number: int, inputs: Mapping[str, Any], wanted: Collection[str]) -> Answer:
         lite, arrays = self._lite, [np.asarray(inputs[p]) for p in self._ports]
         with answering("LiteRT"):
             self._resize([a.shape for a in arrays])
-            before = {n: a for n in states if (a := self._tensor(n)) is not None}
             for detail, array in zip(lite.get_input_details(), arrays, strict=True):
                 lite.set_tensor(detail["index"], array)
             lite.invoke()
             found = [lite.get_tensor(d["index"]) for d in lite.get_output_details()]
             tensors = {n: a for n in wanted if (a := self._tensor(n)) is not None}
-        return Answer(dict(zip(self._outputs, found, strict=True)), tensors, before)
+        return Answer(dict(zip(self._outputs, found, strict=True)), tensors)
 
     def _resize(self, shapes: Sequence[tuple[int, ...]]) -> None:
         if self._shapes == tuple(shapes):
@@ -141,7 +137,7 @@ class OnnxRuntime:
     def knows(self, tensor: str) -> bool:
         return tensor in self._between
 
-    def run(self, number: int, inputs: Mapping[str, Any], wanted: Collection[str], states: Collection[str]) -> Answer:
+    def run(self, number: int, inputs: Mapping[str, Any], wanted: Collection[str]) -> Answer:
         names = self._outputs[:len(self._ours)]
         more = [n for n in wanted if n in self._between]
         given = {theirs: inputs[ours] for theirs, ours in zip(self._given, self._ports, strict=False)
@@ -162,7 +158,7 @@ class Recording:
     def knows(self, tensor: str) -> bool:
         return tensor in self.runs[0].tensors
 
-    def run(self, number: int, inputs: Mapping[str, Any], wanted: Collection[str], states: Collection[str]) -> Answer:
+    def run(self, number: int, inputs: Mapping[str, Any], wanted: Collection[str]) -> Answer:
         found = self.runs[number]
         return Answer(found.outputs, {n: found.tensors[n] for n in wanted if n in found.tensors})
 
@@ -186,7 +182,7 @@ class Other:
     def knows(self, tensor: str) -> bool:
         return tensor in self.tensors
 
-    def run(self, number: int, inputs: Mapping[str, Any], wanted: Collection[str], states: Collection[str]) -> Answer:
+    def run(self, number: int, inputs: Mapping[str, Any], wanted: Collection[str]) -> Answer:
         own = [s for s in self.model.inputs if not s.state]
         theirs = matched([s.name for s in own], [s.name for s in self.ports])
         specs = {s.name: s for s in self.ports}
@@ -230,17 +226,6 @@ def fits(shape: Sequence[int], wanted: Sequence[int | None] | None) -> bool:
     """Whether a port of a shape takes this one."""
     return wanted is None or len(shape) == len(wanted) and all(
         m is None or n == m for n, m in zip(shape, wanted, strict=True))
-
-
-def unique(pairs: Iterator[tuple[str, int]]) -> dict[str, int]:
-    """Names that are one tensor's."""
-    found = dict[str, int]()
-    often = set[str]()
-    for name, index in pairs:
-        if name in found:
-            often.add(name)
-        found[name] = index
-    return {n: i for n, i in found.items() if n not in often and n}
 
 
 def engine(name: str, form: str) -> str:

@@ -107,14 +107,13 @@ class Verification:
             given = dict(own) | {i: before[o] for i, o in self.feed.items() if i not in own and o in before}
             state = self.compiled.state
             wanted = self.cut.names if self.cut else ()
-            answer = self.reference.run(number, given, wanted, state)
+            answer = self.reference.run(number, given, wanted)
             before = answer.outputs
             if not failure:
                 failure = self._whole(given, answer.outputs)
             if self._segments is not None:
                 tensors = {**answer.tensors, **{n: np.asarray(a) for n, a in answer.outputs.items()}}
-                theirs = {n: a for n, a in answer.before.items() if a.dtype == state[n].dtype}
-                self._between({**given, **answer.inputs}, {**state, **theirs}, self._comparable(tensors, answer.grids))
+                self._between({**given, **answer.inputs}, state, self._comparable(tensors, answer.grids))
         return self._verdict(len(runs), failure)
 
     def _whole(self, given: Inputs, expected: Mapping[str, Any]) -> str:
