@@ -61,23 +61,45 @@ def horner(f: Function, type: str, x: str, terms: tuple[float, ...]) -> str:
 
 def exp(f: Function, type: str, x: str) -> str:
     """e ** x, within 2 ulp."""
-    wide = f.machine.avx512 and type == vector(f.machine.lanes)
-    bounded = f.clamp(type, x, LEAST, MOST if not wide else MOST + 1)
-    shifted = f.fma(type, bounded, number(type, LOG2E), number(type, ROUNDER))
+    if wide(f, type):
+        bounded = f.clamp(type, x, LEAST, MOST + 1)
+        _, power, rest = _reduced(f, type, bounded)
+        found = _scaled(f, type, horner(f, type, rest, tuple(reversed(exp_terms()))), power)
+    else:
+        found = _by_bits(f, type, f.clamp(type, x, LEAST, MOST))
+        beyond = f.let(f"fadd {type} {x}, {number(type, np.inf)}")
+        found = select(f, type, f.let(f"fcmp ugt {type} {x}, {number(type, MOST)}"), beyond, found)
+    return select(f, type, f.let(f"fcmp olt {type} {x}, {number(type, LEAST)}"), number(type, 0), found)
+
+
+def wide(f: Function, type: str) -> bool:
+    """Whether values are vectors of 512 bits."""
+    return f.machine.avx512 and type == vector(f.machine.lanes)
+
+
+def _reduced(f: Function, type: str, x: str) -> tuple[str, str, str]:
+    """x as n * ln 2 + rest: n with `ROUNDER` added, n, and the rest."""
+    shifted = f.fma(type, x, number(type, LOG2E), number(type, ROUNDER))
     power = f.let(f"fsub {type} {shifted}, {number(type, ROUNDER)}")
-    rest = f.fma(type, power, number(type, -LN2_HIGH), bounded)
-    rest = f.fma(type, power, number(type, -LN2_LOW), rest)
-    series = horner(f, type, rest, tuple(reversed(exp_terms())))
-    below = f.let(f"fcmp olt {type} {x}, {number(type, LEAST)}")
-    if wide:
-        return select(f, type, below, number(type, 0), _scaled(f, type, series, power))
+    rest = f.fma(type, power, number(type, -LN2_HIGH), x)
+    return shifted, power, f.fma(type, power, number(type, -LN2_LOW), rest)
+
+
+def _by_bits(f: Function, type: str, x: str) -> str:
+    """e ** x within the bounds, its power of two added to the bits of an exponent; of what is no number, anything.
+
+    The polynomial's terms are summed in pairs, not one after the other: few registers leave few vectors in flight.
+    """
+    shifted, _, rest = _reduced(f, type, x)
+    _, _, *terms = (number(type, t) for t in exp_terms())
+    square = f.let(f"fmul {type} {rest}, {rest}")
+    high = f.fma(type, square, terms[4], f.fma(type, rest, terms[3], terms[2]))
+    high = f.fma(type, high, square, f.fma(type, rest, terms[1], terms[0]))
+    series = f.let(f"fadd {type} {f.fma(type, high, square, rest)}, {number(type, 1)}")
     whole = integers(type)
     exponent = f.let(f"shl {whole} {f.let(f'bitcast {type} {shifted} to {whole}')}, {number(whole, 23)}")
     bits = f.let(f"add {whole} {f.let(f'bitcast {type} {series} to {whole}')}, {exponent}")
-    found = f.let(f"bitcast {whole} {bits} to {type}")
-    found = select(f, type, f.let(f"fcmp ogt {type} {x}, {number(type, MOST)}"), number(type, np.inf), found)
-    found = select(f, type, below, number(type, 0), found)
-    return select(f, type, f.let(f"fcmp uno {type} {x}, {x}"), x, found)
+    return f.let(f"bitcast {whole} {bits} to {type}")
 
 
 def _scaled(f: Function, type: str, x: str, power: str) -> str:
@@ -89,7 +111,12 @@ def _scaled(f: Function, type: str, x: str, power: str) -> str:
 
 def logistic(f: Function, type: str, x: str) -> str:
     """1 / (1 + exp(-x)), within 3 ulp."""
-    power = exp(f, type, f.let(f"fneg {type} {x}"))
+    if wide(f, type):
+        power = exp(f, type, f.let(f"fneg {type} {x}"))
+    else:                                        # 1 and the least power are 1: that need not be 0
+        power = _by_bits(f, type, f.let(f"fneg {type} {f.clamp(type, x, -MOST, -LEAST)}"))
+        beyond = f.let(f"fsub {type} {number(type, np.inf)}, {x}")
+        power = select(f, type, f.let(f"fcmp ult {type} {x}, {number(type, -MOST)}"), beyond, power)
     return f.let(f"fdiv {type} {number(type, 1)}, {f.let(f'fadd {type} {power}, {number(type, 1)}')}")
 
 
