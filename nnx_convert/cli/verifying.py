@@ -172,7 +172,7 @@ def lines(found: Verdict, name: str, seconds: float, inputs: Sequence[Given], pe
         yield "wrote", junit
 
 
-HEADER = f"{'max error':>9} {'mean':>8} {'dB':>6} {'steps':>5} {'differ':>7}   tensor"
+HEADER = f"{'max error':>9} {'mean':>8} {'SNR dB':>6} {'steps':>5} {'differ':>7}   tensor"
 
 
 def table(label: str, rows: Sequence[Row], said: Any) -> Iterator[tuple[str, str]]:
@@ -229,7 +229,7 @@ def culprit(found: Verdict, per_op: bool) -> Iterator[tuple[str, str]]:
         yield "hint", "--per-op names the operation that diverges first"
     if found.good:
         more = f" and {counted(len(found.tensors), 'tensor')} between" if found.tensors is not None else ""
-        yield "equal", f"{counted(len(found.outputs), 'output')}{more}, as near as is asked for"
+        yield "equal", f"{counted(len(found.outputs), 'output')}{more}, within the tolerance"
     if found.skipped:
         yield "", f"{counted(len(found.skipped), 'tensor')} not compared: {found.skipped[0][1]}"
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from ..errors import UsageError
 from ..types import Array
@@ -24,7 +27,7 @@ class Recorded:
     """One run: its arrays by the name of the port, and all others of the archive by theirs, without a prefix."""
 
     inputs: Arrays
-    outputs: Arrays
+    outputs: Mapping[str, Array | list[Array]]
     tensors: Arrays
 
 
@@ -58,15 +61,25 @@ def runs(arrays: Arrays, inputs: Sequence[str], outputs: Sequence[str]) -> Itera
         for prefix in prefixes(arrays, inputs, outputs):
             yield _run(arrays, inputs, outputs, prefix)
         return
-    counts = {a.shape[:1] for a in (*whole.inputs.values(), *whole.outputs.values())}
+    counts = {np.shape(a)[:1] for a in (*whole.inputs.values(), *whole.outputs.values())}
     if len(counts) != 1 or counts == {()}:
         raise UsageError(f"the arrays {SEQUENCE}... have not one number of runs")
     for t in range(counts.pop()[0]):
-        yield Recorded(*({n: a[t] for n, a in part.items()} for part in (whole.inputs, whole.outputs, whole.tensors)))
+        one: list[dict[str, Any]] = [{n: a[t] for n, a in part.items()} for part in (
+            whole.inputs, whole.outputs, whole.tensors)]
+        yield Recorded(*one)
 
 
 def _run(arrays: Arrays, inputs: Sequence[str], outputs: Sequence[str], prefix: str) -> Recorded:
     ins = {n: input_key(arrays, n, i, prefix) for i, n in enumerate(inputs)}
     outs = {n: output_key(arrays, n, i, prefix) for i, n in enumerate(outputs)}
     rest = {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}
-    return Recorded({n: arrays[k] for n, k in ins.items() if k}, {n: arrays[k] for n, k in outs.items() if k}, rest)
+    found: dict[str, Array | list[Array]] = {n: arrays[k] for n, k in outs.items() if k}
+    found |= {n: items(rest, n) for n in outputs if n not in found and f"{n}[0]" in rest}
+    return Recorded({n: arrays[k] for n, k in ins.items() if k}, found, rest)
+
+
+def items(arrays: Arrays, name: str) -> list[Array]:
+    """The arrays of a list: NAME[0], NAME[1] and so on."""
+    count = next(i for i in range(len(arrays) + 1) if f"{name}[{i}]" not in arrays)
+    return [arrays[f"{name}[{i}]"] for i in range(count)]

@@ -74,6 +74,7 @@ class Gauge:
 
     tolerance: Tolerance
     grid: Quant | None = None
+    seen: int = 0
     count: int = 0
     differing: int = 0
     beyond: int = 0
@@ -91,6 +92,7 @@ class Gauge:
 
     def add(self, got: Array, want: Array) -> None:
         """One run's array beside what was expected of it."""
+        self.seen += 1
         if got.shape != want.shape:
             self.problem = self.problem or f"has the shape {list(got.shape)}, expected {list(want.shape)}"
             return
@@ -151,12 +153,11 @@ class Gauge:
 
     def _texts(self, got: Array, want: Array) -> None:
         """Texts beside texts, which an archive keeps without the zeros at their ends."""
-        first, second = (a.astype(np.str_ if a.dtype.kind == "U" or _texts_of(a) else np.bytes_) for a in (got, want))
-        if first.dtype.kind != second.dtype.kind:
-            first, second = first.astype(np.str_), second.astype(np.str_)
-        wrong = np.atleast_1d(first != second)
+        first, second = texts(got), texts(want)
+        wrong = np.array([a != b for a, b in zip(first, second, strict=True)], bool).reshape(got.shape or (1,))
         self.count += wrong.size
-        self._counted(np.atleast_1d(first), np.atleast_1d(second), wrong, wrong)
+        said, expected = (np.array([repr(t) for t in part], object).reshape(wrong.shape) for part in (first, second))
+        self._counted(said, expected, wrong, wrong)
 
     def _quiet(self, snr: float | None) -> bool:
         """Whether floats are equal as a whole."""
@@ -187,8 +188,9 @@ def quantised(real: Array, grid: Quant, dtype: np.dtype[Any]) -> Array:
     return codes
 
 
-def _texts_of(array: Array) -> bool:
-    return array.dtype.kind == "O" and array.size > 0 and isinstance(array.reshape(-1)[0], str)
+def texts(array: Array) -> list[bytes]:
+    """The elements of an array of texts, in UTF-8."""
+    return [(t.encode() if isinstance(t, str) else bytes(t)).rstrip(b"\0") for t in array.reshape(-1).tolist()]
 
 
 def _computable(got: Array, want: Array) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ from ..types import Array, Quant, Rim, Shape
 from .archives import Recorded
 from .metrics import OPERATION, OUTPUT, Tolerance
 from .references import LiteRt, OnnxRuntime, Other, Recording, Reference, engine
-from .segments import Cut, Program, cut, step_of
+from .segments import Cut, Program, behind, cut, step_of
 from .verdict import Inputs, Verdict, Verification
 
 #: Codes of ONNX are computed on NNAPI's grids, which round halves away from zero: an operation may be off by one step,
@@ -88,6 +88,14 @@ class Subject:
     def stateful(self) -> bool:
         """Whether a run leaves something to the next."""
         return any(p.state for p in self.rim.inputs)
+
+    @cached_property
+    def random(self) -> frozenset[str]:
+        """The outputs that are drawn, or computed from what is."""
+        if self.format == "nnx" or all(n.op.pure for n in self.graph.walk()):
+            return frozenset()
+        return frozenset(p.name for p, v in zip(self.rim.outputs, self.graph.outputs, strict=True) if not all(
+            n.op.pure for n in behind(self.graph, v, ())[1]))
 
     def cut(self, reference: Reference | None = None) -> Cut:
         """The model cut at the tensors that a reference knows, or at all; raises `UsageError` where that is none."""
@@ -172,5 +180,6 @@ def verify(subject: Subject, reference: Reference, runs: Sequence[Inputs], *, pe
     else:
         compiled = subject.compiled(backend, threads)
     outputs, between = tolerance or subject.tolerance(None)
-    found = Verification(compiled, reference, outputs, between, subject.grids, parts, backend, threads, feed or {})
+    found = Verification(compiled, reference, outputs, between, subject.grids, subject.random, parts, backend, threads,
+                         feed or {})
     return found.run(runs)

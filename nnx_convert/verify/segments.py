@@ -168,7 +168,7 @@ def _anchors(source: Graph, legal: Graph, found: Mapping[Value, Value], names: M
 
 def behind(graph: Graph, v: Value, ends: Collection[Value]) -> tuple[list[Value], list[Node]]:
     """The ends that a value is computed from, and the nodes between."""
-    todo, reads, nodes = [graph.producer[v]], dict[Value, None](), dict[Node, None]()
+    todo, reads, nodes = [graph.producer[v]] if v in graph.producer else [], dict[Value, None](), dict[Node, None]()
     while todo:
         node = todo.pop()
         if node in nodes:

@@ -1,7 +1,7 @@
 """The verdict on a model: its outputs and, where asked for, every tensor between, beside a reference's."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,8 +74,8 @@ class Verdict:
 class Verification:
     """Runs of a model in a row beside a reference's.
 
-    `tolerance` and `grids` are those of outputs, `between` is that of what one operation gives. `feed`: inputs that
-    are an output of the run before.
+    `tolerance` and `grids` are those of outputs, `between` is that of what one operation gives. `random`: outputs that
+    are drawn. `feed`: inputs that are an output of the run before.
     """
 
     compiled: CompiledModel
@@ -83,6 +83,7 @@ class Verification:
     tolerance: Tolerance
     between: Tolerance
     grids: Mapping[str, Quant]
+    random: Collection[str] = ()
     cut: Cut | None = None
     backend: str = "auto"
     threads: int | None = None
@@ -90,14 +91,14 @@ class Verification:
 
     def __post_init__(self) -> None:
         self._outputs = {s.name: Gauge(self.tolerance, self.grids.get(s.name)) for s in self.compiled.outputs
-                         if not s.state}
+                         if not s.state and s.name not in self.random}
         self._doors = rim.Doors(self.compiled.model) if self.cut else None
         self._segments = Segments(
             self.cut, "numpy" if self.backend == "auto" else self.backend, self.threads or 0) if self.cut else None
         anchors = self.cut.anchors if self.cut else ()
         self._tensors = {a.name: Gauge(self.between, a.grid) for a in anchors}
         self._ranges: dict[str, Range] = {}
-        self._skipped: dict[str, str] = {a.name: "draws at random" for a in anchors if a.random}
+        self._skipped = dict.fromkeys((*self.random, *(a.name for a in anchors if a.random)), "is drawn at random")
 
     def run(self, runs: Sequence[Inputs]) -> Verdict:
         """The verdict on these runs, each its inputs by name; raises `NnxError` where the reference cannot run."""
@@ -112,7 +113,7 @@ class Verification:
             if not failure:
                 failure = self._whole(given, answer.outputs)
             if self._segments is not None:
-                tensors = {**answer.tensors, **{n: np.asarray(a) for n, a in answer.outputs.items()}}
+                tensors = {**answer.tensors, **{n: a for n, a in answer.outputs.items() if isinstance(a, np.ndarray)}}
                 self._between({**given, **answer.inputs}, state, self._comparable(tensors, answer.grids))
         return self._verdict(len(runs), failure)
 
@@ -159,13 +160,13 @@ class Verification:
                 self._tensors[name].add(found, tensors[name])
 
     def _verdict(self, runs: int, failure: str) -> Verdict:
-        outputs = tuple(Row(n, g.measure()) for n, g in self._outputs.items() if g.count or g.problem)
-        if not outputs and not failure:
+        outputs = tuple(Row(n, g.measure()) for n, g in self._outputs.items() if g.seen or g.problem)
+        if not outputs and not failure and not self.random:
             raise UsageError(f"{self.reference.name} has no output of the model",
                              hint=f"the outputs are {', '.join(self._outputs)}")
         if self.cut is None:
-            return Verdict(self.reference.name, runs, outputs, None, (), failure)
-        rows = [self._row(a) for a in self.cut.anchors if self._tensors[a.name].count or self._tensors[a.name].problem]
+            return Verdict(self.reference.name, runs, outputs, None, tuple(self._skipped.items()), failure)
+        rows = [self._row(a) for a in self.cut.anchors if self._tensors[a.name].seen or self._tensors[a.name].problem]
         return Verdict(self.reference.name, runs, outputs, tuple(rows), tuple(self._skipped.items()), failure)
 
     def _row(self, a: Anchor) -> Row:

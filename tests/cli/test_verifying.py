@@ -184,6 +184,56 @@ def test_a_model_beside_another_one(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert all(t["good"] and t["snr"] > 30 for t in found["tensors"] if t["differing"]), "each operation is near"
 
 
+def onnx_model(folder: Path, *nodes: Any, shape: Any = (2, 3), outputs: Any = None) -> Path:
+    """A file with an input x and an output y of floats, or outputs of other kinds."""
+    from onnx import TensorProto
+    from one_node import model
+    made = model(nodes, [("x", TensorProto.FLOAT, shape)], outputs or [("y", TensorProto.FLOAT, None)], opset=20)
+    made.ir_version = 9
+    (folder / "m.onnx").write_bytes(made.SerializeToString())
+    return folder / "m.onnx"
+
+
+def test_what_is_drawn_is_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from onnx import TensorProto, helper
+    node = helper.make_node
+    path = onnx_model(tmp_path, node("Abs", ["x"], ["a"]), node("RandomNormalLike", ["a"], ["r"]),
+                      node("Add", ["a", "r"], ["y"]), node("Neg", ["a"], ["z"]),
+                      outputs=[("y", TensorProto.FLOAT, None), ("z", TensorProto.FLOAT, None)])
+    x = np.ones((2, 3), np.float32)
+    np.savez(tmp_path / "g.npz", x=x, a=x, r=x, y=x + x, z=-x)
+    assert nnx(path, "--against", tmp_path / "g.npz", "--per-op", "--json") == ExitCode.GOOD
+    found = json.loads(capsys.readouterr().out)
+    assert [s["name"] for s in found["skipped"]] == ["y", "r"]
+    assert ([r["name"] for r in found["outputs"]], [r["name"] for r in found["tensors"]]) == (["z"], ["a", "z"])
+
+
+def test_a_list_of_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from onnx import TensorProto, helper
+    kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None))
+    path = onnx_model(tmp_path, helper.make_node("Abs", ["x"], ["a"]),
+                      helper.make_node("SequenceConstruct", ["a", "x"], ["y"]), outputs=[("y", kind)])
+    x = -np.ones((2, 3), np.float32)
+    np.savez(tmp_path / "g.npz", **{"x": x, "y[0]": -x, "y[1]": x})
+    assert nnx(path, "--against", tmp_path / "g.npz", "--json") == ExitCode.GOOD
+    assert json.loads(capsys.readouterr().out)["outputs"][0]["count"] == 12
+    np.savez(tmp_path / "g.npz", **{"x": x, "y[0]": -x})
+    assert nnx(path, "--against", tmp_path / "g.npz") == ExitCode.DIFFERENT
+    assert "is a list of 2, expected 1" in capsys.readouterr().out
+
+
+def test_a_run_that_fails_is_told_and_its_operations_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    def fails(*_: Any) -> None:
+        raise nnx_convert.NnxError("no", "op 4 CONV_2D")
+    archive = tensors(DIGITS, tmp_path)
+    monkeypatch.setattr(nnx_convert.CompiledModel, "run", fails)
+    assert nnx(DIGITS, "--against", archive, "--per-op", "--junit", tmp_path / "o.xml") == ExitCode.DIFFERENT
+    out = capsys.readouterr().out
+    assert "fails      op 4 CONV_2D: no" in out and "per op" in out
+    assert len([c for c in suite(tmp_path / "o.xml") if c.find("failure") is not None]) == 1
+
+
 FAULTS: dict[str, tuple[list[str], ExitCode, str]] = {
     "no such engine": ([DIGITS, "--against", "litrt"], ExitCode.USAGE, "did you mean litert?"),
     "no such file": ([DIGITS, "--against", "no.npz"], ExitCode.USAGE, "neither a file nor an engine"),
