@@ -5,7 +5,7 @@ shown as the model it is; its tensors have no names but those of its inputs and 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from .graph import At, Graph, Node, Sparse, Value, placed
 from .model import Lifetime, Model
 from .ops.macs import multiplied
 from .schema import OpError
+from .runtime.footprint import Footprint
 from .types import ChannelQuant, Quant, Shape, Tensor, Undecided, known
 
 #: What a level of a sparse tensor is called: of TfLiteDimensionType, by number.
@@ -85,27 +86,6 @@ class TensorRow:
 
 
 @dataclass(frozen=True)
-class BlockRow:
-    """A stretch of the arena: from the step that writes it (-1: an input) to the last that reads it."""
-
-    made_by: str
-    first: int
-    last: int
-    offset: int
-    bytes: int
-
-
-@dataclass(frozen=True)
-class Memory:
-    """The arena of a run over its steps: `live` bytes at each step, the places of the steps, and the blocks."""
-
-    arena: int
-    steps: tuple[str, ...]
-    live: tuple[int, ...]
-    blocks: tuple[BlockRow, ...]
-
-
-@dataclass(frozen=True)
 class Inspection:
     """A file's contents. `at_1`: open sizes are taken as 1 for multiply-adds and the arena."""
 
@@ -129,9 +109,13 @@ class Inspection:
         return None if None in each else sum(n for n in each if n is not None)
 
     @cached_property
-    def memory(self) -> Memory | None:
+    def memory(self) -> Footprint | None:
         """What a run needs beside the weights; planned when it is asked for, None where it depends on values."""
-        return _memory(self.converted())
+        from .runtime.compiled import CompiledModel
+        try:
+            return CompiledModel(self.converted()).footprint()
+        except NnxError:
+            return None
 
 
 def inspect(source: Source, *, shapes: Mapping[str, Shape] | None = None, signature: str | None = None,
@@ -188,10 +172,11 @@ def _nodes(graph: Graph, measured: Graph) -> Iterator[OpRow]:
     """The operators of a source file; `measured` is the same graph with every size known."""
     count = _macs(measured)
     for g in _graphs(graph):
+        visible = _visible(g)
         for at, nodes in _operators(g).items():
             own = {v for n in nodes for v in n.outputs}
             reads = dict.fromkeys(v for n in nodes for v in n.inputs if v not in own and not _made_up(v, n))
-            makes = [v.name for v in _visible(g, own)]
+            makes = [v.name for n in nodes for v in n.outputs if v in visible]
             yield OpRow("" if g is graph else g.name, str(at), at.op, " + ".join(dict.fromkeys(
                 n.op.name for n in nodes if not all(v.constant for v in n.inputs) or len(nodes) == 1)),
                 tuple(v.name for v in reads), tuple(makes), count.get(str(at), 0),
@@ -226,22 +211,22 @@ def _made_up(v: Value, reader: Node) -> bool:
     return v.constant and v.name == f"{reader.at.op}.const"
 
 
-def _visible(g: Graph, own: Collection[Value]) -> list[Value]:
-    """Those of an operator's values that others read, or the graph's user."""
+def _visible(g: Graph) -> set[Value]:
+    """The values that another operator than their own reads, or the graph's user."""
     makers = {v: n.at for n in g.nodes for v in n.outputs}
-    outside = {v for n in g.nodes for v in n.inputs if v in own and n.at != makers[v]}
-    return [v for v in own if v in outside or v in g.outputs]
+    return {v for n in g.nodes for v in n.inputs if makers.get(v, n.at) != n.at} | (set(g.outputs) & set(makers))
 
 
 def _values(graph: Graph) -> Iterator[TensorRow]:
     """The tensors of a source file, in the order they are met."""
     for g in _graphs(graph):
         makers = {v: n for n in g.nodes for v in n.outputs}
-        seen = {v for nodes in _operators(g).values() for v in _visible(g, {v for n in nodes for v in n.outputs})}
+        seen = _visible(g)
         read = {v for n in g.nodes for v in n.inputs if v not in makers and not _made_up(v, n)}
+        rim = {*g.inputs, *g.outputs}
         met = dict.fromkeys((*g.inputs, *(v for n in g.nodes for v in (*n.inputs, *n.outputs)), *g.outputs))
         for v in met:
-            if v in seen or v in read or v in g.inputs or v in g.outputs:
+            if v in seen or v in read or v in rim:
                 yield TensorRow("" if g is graph else g.name, v.name, _role(v, g), v.type.name, _shape(v.tensor),
                                 _bytes(v), _grid(v.tensor), _place(makers.get(v)), g.uses.get(v, 0), _sparsity(v))
 
@@ -346,36 +331,3 @@ def _tensors_of(model: Model) -> Iterator[TensorRow]:
 
 def _lifetime(lifetime: Lifetime) -> str:
     return lifetime.value
-
-
-def _memory(model: Model) -> Memory | None:
-    """The plan of a run in NumPy; None where it depends on values."""
-    from .runtime.compiled import CompiledModel
-    from .runtime.plan import lifetimes
-    from .runtime.runner import Compiled
-    try:
-        found = CompiledModel(model, backend="numpy").prepare()
-    except NnxError:
-        return None
-    if not isinstance(found, Compiled):
-        return None
-    steps = found.program.steps
-    blocks = []
-    for slot, (first, last) in lifetimes(found.program).items():
-        buffer = found.plan.slots.get(slot)
-        if buffer is not None:
-            made = steps[first].origin or steps[first].name if first >= 0 else "input"
-            blocks.append(BlockRow(made, first, min(last, len(steps)), buffer.offset, buffer.nbytes))
-    blocks += [BlockRow(steps[n].origin or steps[n].name, n, n, b.offset, b.nbytes)
-               for n, row in enumerate(found.plan.scratch) for b in row]
-    live = tuple(_covered([b for b in blocks if b.first <= n <= b.last]) for n in range(len(steps)))
-    return Memory(found.plan.size, tuple(s.origin or s.name for s in steps), live, tuple(blocks))
-
-
-def _covered(blocks: Sequence[BlockRow]) -> int:
-    """The bytes under blocks, some of which may share them."""
-    end = total = 0
-    for offset, stop in sorted((b.offset, b.offset + b.bytes) for b in blocks):
-        total += max(0, stop - max(offset, end))
-        end = max(end, stop)
-    return total

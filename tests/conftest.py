@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 
+import browser
 import pytest
 from cross import MISSING
 from shared import SHARED
@@ -14,7 +15,8 @@ os.environ["NNX_BACKEND"] = "numpy"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A line about the external suites, and one about code for aarch64."""
+    """A line about what is not part of the project: external suites, code for aarch64, pages in a browser."""
     suites = str(SHARED) if SHARED else "absent ($NNX_SHARED), their tests are not run"
     emulated = f"{' and '.join(MISSING)} missing, its tests are not run" if MISSING else "emulated"
-    terminalreporter.write_line(f"external suites: {suites}; native code for aarch64: {emulated}")
+    seen = f"{' and '.join(browser.MISSING)} missing, their tests are not run" if browser.MISSING else "in Chromium"
+    terminalreporter.write_line(f"external suites: {suites}; native code for aarch64: {emulated}; pages: {seen}")

@@ -22,12 +22,15 @@ def commands() -> None:
     """Compiles TFLite and ONNX models to NNAPI, NNAPI-EX and DENSIFY."""
 
 
-@commands.command(epilog=examples("model.tflite", "model.onnx -o small.nnx --target 29 --strict --json"),
+@commands.command(epilog=examples("model.tflite", "model.tflite --emit html:model.html",
+                                  "model.onnx -o small.nnx --target 29 --strict --json"),
                   short_help="what `nnx-convert MODEL` does")
 @click.argument("model", type=MODEL)
 @click.option("-o", "--output", metavar="OUT.nnx", type=MODEL,
               help="Where to write; without it, MODEL's name with .nnx, in the current folder.")
 @targeted
+@click.option("--emit", "emits", multiple=True, metavar="html:FILE",
+              help="Write a page as well: graph, device's verdict, memory, times; needs nothing but a browser.")
 @click.option("--strict", is_flag=True, help="Refuse what the device does not take; else it runs on the host.")
 @entered
 @shaped

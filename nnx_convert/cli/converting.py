@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,7 @@ from ..model import Model
 from ..runtime.compiled import CompiledModel
 from ..target import Target
 from ..types import Shape
+from . import emitting
 from .screen import Progress, Volume, show, show_json, volume
 
 FORMATS = {"tflite": "TFLite", "onnx": "ONNX", "nnx": "NNX"}
@@ -28,9 +29,9 @@ NAMED = {"level": "--target", "ex": "--no-ex", "experimental": "--no-experimenta
 def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_experimental: bool,
                  sparse: Literal["keep", "fold"], hybrid: Literal["exact", "float"],
                  int64: Literal["exact", "narrow"], qdq: Literal["codes", "floats"], strict: bool,
-                 signature: str | None, shapes: Mapping[str, Shape], report: str) -> None:
+                 signature: str | None, emits: Sequence[str], shapes: Mapping[str, Shape], report: str) -> None:
     """Do it; raises `NnxError`. The file is written before anything is said, so what is said is so."""
-    begun = time.perf_counter()
+    begun, beside = time.perf_counter(), emitting.wanted(emits)
     wanted = Target(int(target.removeprefix("fl")), not no_ex, not no_experimental, sparse, hybrid, int64, qdq)
     with Progress() as progress:
         data, name = read(model)
@@ -50,8 +51,12 @@ def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_ex
         progress("writing")
         if output:
             save(converted, output)
-    found = facts(converted, source=name, format=FORMATS[form], source_bytes=len(data),
-                  seconds=time.perf_counter() - begun, arena_bytes=arena, measured=measured)
+        found = facts(converted, source=name, format=FORMATS[form], source_bytes=len(data),
+                      seconds=time.perf_counter() - begun, arena_bytes=arena, measured=measured)
+        asked = emitting.Asked(model, wanted, shapes, signature, found)
+        for kind_, path in beside:
+            untouched(model, path)
+            emitting.KINDS[kind_](path, asked, progress)
     say(found if not output else replace(found, output=output, output_bytes=os.path.getsize(output)), report)
 
 
@@ -88,10 +93,10 @@ def at_size_1(model: Model, source: str, target: Target, signature: str | None) 
 def arena_bytes(model: Model) -> int | None:
     """What a run needs beside the weights; None where sizes are open or no run is possible."""
     try:
-        compiled = CompiledModel(model).prepare()
+        found = CompiledModel(model).footprint()
     except NnxError:
         return None
-    return None if compiled is None else compiled.arena
+    return None if found is None else found.arena
 
 
 def say(found: Facts, report: str) -> None:

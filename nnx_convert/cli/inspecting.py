@@ -163,4 +163,4 @@ def as_json(found: Inspection, sections: Sequence[str]) -> dict[str, Any]:
             "measured_at_1": found.at_1,
             "operations": [asdict(o) for o in found.operations] if "ops" in sections else None,
             "tensors": [asdict(t) for t in found.tensors] if listed_ else None,
-            "memory": None if m is None else asdict(m)}
+            "memory": None if m is None else {**asdict(m), "live": m.live}}

@@ -31,7 +31,8 @@ class _Flat:
             if isinstance(n.verdict, OpError):
                 raise GraphError(f"{n.at}: {n.verdict}")
             args = [self.operand(a) for a in n.operands]
-            self.builder.add(n.op, args, [self.operand(v) for v in n.outputs], checked=n.verdict, origin=str(n.at) if n.at != At() else "")
+            origin = "" if n.at == At() else str(n.at)
+            self.builder.add(n.op, args, [self.operand(v) for v in n.outputs], checked=n.verdict, origin=origin)
         self.builder.identify_inputs_and_outputs(inputs, [self.operand(v) for v in graph.outputs])
         return self.builder.finish(graph.rim if graph.rim != Rim() else None, notes)
 

@@ -21,6 +21,7 @@ from .steps import Options
 
 if TYPE_CHECKING:
     from .codegen.program import NativeProgram
+    from .footprint import Footprint
     from .profile import Profile
 
 @dataclass(frozen=True)
@@ -189,9 +190,17 @@ class CompiledModel:
         None where sizes follow from values. Raises `UsageError` on shapes that the model's inputs cannot have,
         `InputError` where a size stays open.
         """
+        return self._runner.compiled(self._inside(shapes))
+
+    def footprint(self, shapes: Mapping[str, Shape] | None = None) -> Footprint | None:
+        """What a run needs of memory when, for input shapes as of `prepare`; nothing is compiled for it."""
+        return self._runner.footprint(self._inside(shapes))
+
+    def _inside(self, shapes: Mapping[str, Shape] | None) -> list[Shape | None]:
+        """The shapes of the inputs as operands have them."""
         chosen = rim.chosen(self._rim.inputs, shapes or {})
         operands = [self.model.operands[i] for i in self.model.inputs]
-        return self._runner.compiled([rim.inside(s, o) for s, o in zip(chosen, operands, strict=True)])
+        return [rim.inside(s, o) for s, o in zip(chosen, operands, strict=True)]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (self.model, *self._made)

@@ -38,6 +38,8 @@ class Planner:
     storage: Storage = field(init=False)
     copies: dict[Group, dict[Slot, Slot]] = field(default_factory=dict)     # for a reader, by what is copied
     originals: dict[Slot, Slot] = field(default_factory=dict)               # by the copy
+    # Of all that has bytes of its own: the first unit that needs it and the last, where it begins, its size.
+    stretches: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.storage = Storage(self.program)
@@ -48,7 +50,9 @@ class Planner:
         self._borders(order)
         units = self._units(order)
         blocks, scratch = self._blocks(units)
-        size = _place(list({id(b): b for b in (*blocks.values(), *scratch.values())}.values()))
+        apart = list({id(b): b for b in (*blocks.values(), *scratch.values())}.values())
+        size = _place(apart)
+        self.stretches = [(b.first, min(b.last, len(units)), b.offset, b.size) for b in apart]
         places = {slot: self._at(slot, b.offset) for slot, b in blocks.items()}
         rooms = {n: Place("%arena", b.offset, (self.threads, b.size // self.threads), (b.size // self.threads, 1), 1)
                  for n, b in scratch.items()}

@@ -1,0 +1,68 @@
+"""`--emit KIND:PATH`: what a conversion writes beside the .nnx file."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..artifact.files import write
+from ..convert import compile
+from ..emit.facts import Facts
+from ..errors import NnxError, UsageError
+from ..runtime.profile import Profile
+from ..target import Target
+from ..types import Shape
+from .arrays import gathered
+
+#: Runs that a page's times are medians of.
+RUNS = 10
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was converted, and how: all that something beside the .nnx file is made from."""
+
+    source: str
+    target: Target
+    shapes: Mapping[str, Shape]
+    signature: str | None
+    facts: Facts
+
+
+def html(path: str, asked: Asked, progress: Callable[[str], None]) -> None:
+    """A page: the model, its graph, its memory, the device's verdict, and how long it takes here."""
+    from ..check import check
+    from ..inspection import inspect
+    from ..page import page
+    found = inspect(asked.source, shapes=asked.shapes, signature=asked.signature)
+    checked = check(asked.source, asked.target, shapes=asked.shapes, signature=asked.signature)
+    progress("measuring")
+    profile, why = measured(asked)
+    progress("drawing")
+    write(path, [page(found, checked, asked.facts, profile, why).encode()])
+
+
+def measured(asked: Asked) -> tuple[Profile | None, str]:
+    """Where the time of a run on drawn inputs goes; else why that is not known."""
+    if asked.signature is not None:
+        return None, "runs of a signature are not timed"
+    try:
+        model = compile(asked.source, threads=1, shapes=asked.shapes or None)
+        inputs = gathered(model.inputs, asked.shapes, {}, None, 0)
+        return model.profile({g.name: g.array for g in inputs}, RUNS), ""
+    except NnxError as error:
+        return None, error.text
+
+
+#: What there is to emit: each writes a path.
+KINDS: dict[str, Callable[[str, Asked, Callable[[str], None]], None]] = {"html": html}
+
+
+def wanted(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """KIND:PATH as pairs; raises `UsageError`."""
+    found = []
+    for text in texts:
+        kind, _, path = text.partition(":")
+        if kind not in KINDS or not path:
+            raise UsageError(f"--emit does not know {text!r}", hint=f"it takes {', '.join(f'{k}:PATH' for k in KINDS)}")
+        found.append((kind, path))
+    return tuple(found)
