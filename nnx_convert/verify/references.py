@@ -79,9 +79,11 @@ class LiteRt:
         self._shapes: tuple[tuple[int, ...], ...] | None = None
 
     def knows(self, tensor: str) -> bool:
+        """Whether the file has a tensor of numbers with this name."""
         return tensor in self._index
 
     def run(self, number: int, inputs: Mapping[str, Any], wanted: Collection[str]) -> Answer:
+        """Invoke it once more; raises `RunError`."""
         lite, arrays = self._lite, [np.asarray(inputs[p]) for p in self._ports]
         with answering("LiteRT"):
             self._resize([a.shape for a in arrays])
@@ -135,9 +137,11 @@ class OnnxRuntime:
         self._ports, self._ours = tuple(ports), tuple(outputs)
 
     def knows(self, tensor: str) -> bool:
+        """Whether a node of the main graph gives it."""
         return tensor in self._between
 
     def run(self, number: int, inputs: Mapping[str, Any], wanted: Collection[str]) -> Answer:
+        """Run it once; raises `RunError`."""
         names = self._outputs[:len(self._ours)]
         more = [n for n in wanted if n in self._between]
         given = {theirs: inputs[ours] for theirs, ours in zip(self._given, self._ports, strict=False)
@@ -156,9 +160,11 @@ class Recording:
     runs: Sequence[Any]
 
     def knows(self, tensor: str) -> bool:
+        """Whether there is an array of this name."""
         return tensor in self.runs[0].tensors
 
     def run(self, number: int, inputs: Mapping[str, Any], wanted: Collection[str]) -> Answer:
+        """What was recorded of a run."""
         found = self.runs[number]
         return Answer(found.outputs, {n: found.tensors[n] for n in wanted if n in found.tensors})
 
@@ -180,9 +186,11 @@ class Other:
     tensors: Mapping[str, Quant | None] = field(default_factory=dict)
 
     def knows(self, tensor: str) -> bool:
+        """Whether the other file has it, too."""
         return tensor in self.tensors
 
     def run(self, number: int, inputs: Mapping[str, Any], wanted: Collection[str]) -> Answer:
+        """Run the other model; raises `NnxError` where the inputs are none for it."""
         own = [s for s in self.model.inputs if not s.state]
         theirs = matched([s.name for s in own], [s.name for s in self.ports])
         specs = {s.name: s for s in self.ports}
