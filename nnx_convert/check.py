@@ -15,6 +15,7 @@ from .emit.verdicts import Verdict, partitions, taker, verdicts
 from .errors import NnxError
 from .graph import Graph
 from .model import Model
+from .schema import OPS
 from .target import Target, level_name
 from .types import Shape
 
@@ -135,12 +136,19 @@ def _checked(model: Model, target: Target, changes: Mapping[str, str]) -> Check:
     found = []
     for v in verdicts(model, target):
         change = changes.get(v.place.origin, REPLACE if changes else RECONVERT)
-        if change == REPLACE and v.rule.startswith(f"{v.place.name}: "):
+        if change == REPLACE and of_table(v.place.name, v.rule):
             change = HOLD
         found.append(v if v.taken else replace(v, change=change))
     taken = taker(target)
     pieces = partitions(model, [taken(model, n) for n in range(len(model.operations))])
     return Check(model, target, tuple(found), pieces)
+
+
+def of_table(name: str, rule: str) -> bool:
+    """Whether a rule is one that the op table has for an operation: of its operands' types, or between them."""
+    op = OPS.get(name)
+    return op is not None and (any(r.text in rule for r in op.rules)
+                               or any(f"{t.name}," in f"{rule}," for t in op.types))
 
 
 def _changes(lowering: Lowering, sized: Lowering | None, target: Target) -> Iterator[tuple[str, str]]:

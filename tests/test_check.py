@@ -9,7 +9,7 @@ import pytest
 from tflite_writer import TFLiteWriter
 
 import nnx_convert as nnx
-from nnx_convert.check import HOLD, LEVELS, RECONVERT, REPLACE, checks
+from nnx_convert.check import HOLD, LEVELS, RECONVERT, checks, of_table
 
 MODELS = Path(__file__).parent.parent / "models"
 
@@ -55,7 +55,15 @@ def test_what_nothing_changes() -> None:
     found = nnx.check((MODELS / "digits_cnn.tflite").read_bytes())
     assert found.refused == found.host == 0 and found.partitions == (tuple(range(len(found.verdicts))),)
     lost = nnx.check(unary("RELU", dtype="int16", shape=[2, 2]))
-    assert {v.change for v in lost.verdicts if not v.taken} <= {REPLACE, HOLD} and lost.refused
+    assert {v.change for v in lost.verdicts if not v.taken} == {HOLD}
+
+
+@pytest.mark.parametrize(("name", "rule", "found"), [
+    ("MUL", "the output scale exceeds x.scale * y.scale", True), ("SHAPE", "NNAPI has no such operation", False),
+    ("CONCATENATION", "TENSOR_INT32 is not accepted: TENSOR_FLOAT32, TENSOR_FLOAT16", True),
+    ("AVERAGE_POOL_2D", "on signed bytes: uint8 rounds halves up, int8 away from zero", False), ("NOPE", "x", False)])
+def test_rules_of_the_table(name: str, rule: str, found: bool) -> None:
+    assert of_table(name, rule) is found
 
 
 def test_a_model_that_is_converted_is_converted_again() -> None:

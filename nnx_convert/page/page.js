@@ -116,7 +116,7 @@ function draw() {
         parts.push(operation(n, {...c, x: c.x + dx, y: c.y + dy}));
       });
     } else {
-      parts.push(`<text class="small" x="${box.x + 10}" y="${box.y + 34}">${esc(cut(b.names.join(", "), 29))}</text></g>`);
+      parts.push(`<text class="small" x="${box.x + 10}" y="${box.y + 34}">${esc(cut(b.names.join(", "), 27))}</text></g>`);
       own.forEach(n => spots.set(n, box));
     }
   });
@@ -160,7 +160,10 @@ function fit() {
 }
 function begin() {
   const k = Math.min(1, Math.max(0.35, canvas.clientWidth / (world.w + 60)));
-  view = {k, x: (canvas.clientWidth - world.w * k) / 2, y: 24};
+  const first = D.graph.ranks.length ? D.graph.ranks[0].filter(n => n < outer.length).map(n => world.boxes[n]) : [];
+  const mid = first.length ? first.reduce((s, b) => s + b.x + b.w / 2, 0) / first.length : 0;
+  const wide = world.w * k > canvas.clientWidth;
+  view = {k, x: canvas.clientWidth / 2 - (wide ? mid : world.w / 2) * k, y: 24};
   look();
 }
 function goto(i) {
@@ -306,7 +309,7 @@ function device() {
   });
   const lost = [...groups.values()].sort((a, b) => b.length - a.length).map(own => {
     const n = D.nodes[own[0]];
-    return `<tr><td>${count(own.length, "operation")}</td><td>${own.slice(0, 8).map(i => link(i, D.nodes[i].origin)).join(", ")}`
+    return `<tr><td>${own.length}</td><td>${own.slice(0, 8).map(i => link(i, D.nodes[i].origin)).join(", ")}`
       + `${own.length > 8 ? ", ..." : ""}</td><td>${PLACES[n.place]}: ${esc(n.why)}</td><td>${esc(n.change)}</td></tr>`;
   }).join("");
   const needs = D.facts.reasons.map(r => `<tr><td>${Object.values(r.operations).reduce((a, b) => a + b, 0)}</td><td>`
@@ -314,7 +317,7 @@ function device() {
   $("device").innerHTML = `<p class="verdict ${v.refused ? "bad" : ""}">${esc(D.target)}: ${v.refused
     ? `${count(v.refused, "operation")} of the lowered model ${v.refused === 1 ? "is" : "are"} not taken, ${count(v.partitions, "partition")}`
     : `takes all of it, from level ${esc(v.level)} on`}</p>`
-    + (lost ? `<h3>what it does not take</h3><table><tr><th></th><th>where</th><th>why</th><th>what to change</th></tr>${lost}</table>` : "")
+    + (lost ? `<h3>what it does not take</h3><table><tr><th>operations</th><th>where</th><th>why</th><th>what to change</th></tr>${lost}</table>` : "")
     + (needs ? `<h3>why it needs level ${esc(v.level)}</h3><table>${needs}</table>` : "");
 }
 function memory() {
