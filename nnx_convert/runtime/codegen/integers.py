@@ -49,7 +49,7 @@ def signed_like(f: Function, lanes: int, size: str, x: str) -> str:
 def pairs(f: Function, lanes: int, total: str, x: str, w: str) -> str:
     """total + x0 * w0 + x1 * w1, of 16 bits each, in each of so many lanes."""
     kind, half = vector(lanes, "i32"), vector(2 * lanes, "i16")
-    if f.machine.vnni:
+    if f.machine.sums_pairs:
         return f.call(kind, f"llvm.x86.avx512.vpdpwssd.{lanes * 32}", (kind, total), (half, x), (half, w))
     if f.machine.x86:
         return f.let(f"add {kind} {total}, {f.call(kind, PAIRS[lanes], (half, x), (half, w))}")

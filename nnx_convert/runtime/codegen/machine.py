@@ -62,6 +62,11 @@ class Machine:
         return self.avx512 and "avx512vnni" in self.features
 
     @property
+    def sums_pairs(self) -> bool:
+        """Whether products of two integers of 16 bits and their sum are one instruction."""
+        return self.vnni or self.avx2 and not self.avx512 and "avxvnni" in self.features
+
+    @property
     def quads(self) -> bool:
         """Whether there are products of four bytes at once in all vectors: see `integers.quads`."""
         return self.vnni or not self.x86 and self.features >= DOTPROD

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from natively import EVERY, both, draw, reach
+from stacks import spilt
 
 from nnx_convert import Model, ModelBuilder, OperandCode
 from nnx_convert.runtime.codegen.bytes import Micro, fitting
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module
+from nnx_convert.runtime.codegen.machine import AVX2, BASELINE, Machine
 from nnx_convert.runtime.codegen.objects import assembly
 from nnx_convert.runtime.codegen.rooms import Pairs, Room
 from nnx_convert.schema import OPS
@@ -259,11 +261,21 @@ def test_matrices_beyond_a_cache_and_rows_beyond_a_room(size: tuple[int, int, in
         np.testing.assert_array_equal(got[0], want[0])
 
 
+@pytest.mark.parametrize(("more", "makes", "never"), [((), "vpmaddwd", "vpdpwssd"),
+                                                      (("avxvnni",), "vpdpwssd", "vpadd")])
+@pytest.mark.parametrize("narrow", [False, True])
+def test_pairs_are_summed_by_what_there_is(more: tuple[str, ...], makes: str, never: str, narrow: bool) -> None:
+    m = Module(Machine("x86_64-unknown-linux-gnu", AVX2 | BASELINE | {*more}))
+    Pairs(Room(64, 1, 0, ((0, 64),), True).walk(6, 2, narrow), 64).emit(m)
+    text = assembly(m.text().replace("define internal", "define"), m.machine)
+    assert text.count(makes) == 12 and never not in text and not spilt(m)
+
+
 @pytest.mark.parametrize(("machine", "narrow"), [("vnni", False), ("avx512", False), ("avx2", False), ("avx2", True)])
 @pytest.mark.parametrize("shift", [0, 3])
 def test_no_micro_kernel_spills(machine: str, shift: int, narrow: bool) -> None:
     at = EVERY[machine]
-    together, spilt = 4 if at.vnni else 2, re.compile(r"[xyz]mm\d+, *-?\d*\(%rsp|\(%rsp\), *%[xyz]mm")
+    together, stack = 4 if at.vnni else 2, re.compile(r"[xyz]mm\d+, *-?\d*\(%rsp|\(%rsp\), *%[xyz]mm")
     for vectors, pixels in fitting(at, together, shift > 0).items():
         if shift and not at.vnni:
             continue
@@ -277,4 +289,4 @@ def test_no_micro_kernel_spills(machine: str, shift: int, narrow: bool) -> None:
         f.finish()
         text = assembly(m.text(), at)
         loop = text[text.rfind(":", 0, text.find(DOT[together])):text.rfind(DOT[together])]
-        assert loop and not spilt.findall(loop), (vectors, pixels)
+        assert loop and not stack.findall(loop), (vectors, pixels)
