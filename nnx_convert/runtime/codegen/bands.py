@@ -20,6 +20,7 @@ from .ir import SHARED, Function, Module
 from .machine import Machine
 from .moves import sides
 from .places import Border, Place, dense_strides
+from .pruned import Pruned
 from .tasks import SCRATCH, Family, Group, Phases, Task, Workshop, kind, slots_of
 
 #: Bytes of a band that a thread keeps: they share its second cache with weights.
@@ -300,7 +301,7 @@ def _single(task: Task | None) -> Task | None:
     """The task that makes one row of those that a task makes."""
     if task is None:
         return None
-    assert isinstance(task, Dense | Bytes)
+    assert isinstance(task, Dense | Bytes | Pruned)
     return replace(task, out=replace(task.out, shape=(1, 1, *task.out.shape[2:])))
 
 

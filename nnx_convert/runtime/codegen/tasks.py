@@ -182,7 +182,7 @@ MODULES = ("dense", "winograd", "depthwise", "elements", "folds", "copies", "lay
            "sums", "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells",
            "intcells", "svdf", "bytecells", "reductions", "curves", "tabled", "intsoftmax", "hybrid", "nibbles",
            "rescaled", "detections", "extremes", "trees", "running", "fourier", "magnitudes", "signals",
-           "shorts", "columns", "ranks", "classes", "shortconv", "lookups", "sparse", "halves", "onehot")
+           "shorts", "columns", "ranks", "classes", "shortconv", "lookups", "sparse", "halves", "onehot", "pruned")
 
 
 def native(family: Family, *ops: OpDef, of_bytes: bool = False, otherwise: bool = False) -> None:
