@@ -5,7 +5,7 @@ being the work of one thread. The gates of a vector of units are neighbours.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,11 @@ from .machine import Machine
 from .places import ITEM, Place, dense_strides
 from .tasks import SCRATCH, Family, Group, Phases, Workshop, native
 from .tiles import best
-from .wholes import Walk, item, narrowed, of_bytes, packed, pitch, steps
+from .wholes import SHORT, Walk, item, narrowed, of_bytes, packed, pitch, shortens, shortest, steps, tame, tile_of
 
 GATES = 4
+#: One in so many vectors of units may have weights that sums of 16 bits do not hold.
+RARE = 8
 #: ONNX's order of the gates is i o f c.
 INPUT, OUTPUT, FORGET, CELL = range(GATES)
 
@@ -33,7 +35,10 @@ INPUT, OUTPUT, FORGET, CELL = range(GATES)
 @dataclass(frozen=True)
 class Direction:
     """One pass: the products of its inputs [time, ...], where h goes after each step [time, 1, units], its first states
-    (h, c), each of which may be missing, its last ones, and the offsets of its weights of h and their parameters."""
+    (h, c), each of which may be missing, its last ones, and the offsets of its weights of h and their parameters.
+
+    Sums of 16 bits hold the products of `short` steps, but for vectors of units that have a byte which is not 0 at
+    `wild`: see `wholes.tame`."""
 
     given: Place
     out: Place
@@ -41,6 +46,8 @@ class Direction:
     ends: tuple[Place, Place]
     weights: int
     blocks: int
+    short: int
+    wild: int
     backward: bool
 
 
@@ -72,18 +79,16 @@ class Steps:
         """One direction."""
         sizes, time = room_sizes(self.units, self.quads, f.machine.lanes), d.out.shape[0]
         room = f.at(self.room.base, f.add(self.room.offset, f.mul("%thread", self.room.strides[0])))
-        h, c, whole, info = (f.at(room, sum(sizes[:n])) for n in range(4))
+        h, c, whole, info, sums = (f.at(room, sum(sizes[:n])) for n in range(5))
         for state, to in zip(d.states, (h, c), strict=True):
             f.fill(to, 0, sizes[0])
             if state is not None:
                 f.copy(to, f.at(state.base, state.offset), self.units * ITEM)
-        walk = Walk((0,), GATES, 1, 0, ((0, steps(self.units, self.quads)),), self.quads)
-
         def step(t: str, _: list[str]) -> None:
             at = f.let(f"sub i64 {time - 1}, {t}") if d.backward else t
             f.do(f"call void @{self._gridded(f.module)}(ptr {h}, ptr {whole}, ptr {info})")
-            self._step(f, d, walk, f.at(d.given.base, f.add(d.given.offset, f.mul(at, d.given.strides[2]))),
-                       (h, c, whole, info))
+            self._step(f, d, f.at(d.given.base, f.add(d.given.offset, f.mul(at, d.given.strides[2]))),
+                       (h, c, whole, info, sums))
             f.copy(f.at(d.out.base, f.add(d.out.offset, f.mul(at, d.out.strides[0]))), h, self.units * ITEM)
         f.loop(0, time, 1, [], step)
         for end, source in zip(d.ends, (h, c), strict=True):
@@ -99,28 +104,48 @@ class Steps:
             f.finish()
         return m.once(("state", self.units, self.quads), build)
 
-    def _step(self, f: Function, d: Direction, walk: Walk, given: str, held: tuple[str, str, str, str]) -> None:
-        """One step from the products of its input; held are h and c, which it changes, h on its grid, and that."""
-        h, c, whole, info = held
+    def _step(self, f: Function, d: Direction, given: str, held: tuple[str, ...]) -> None:
+        """One step from the products of its input; held are h and c, which it changes, h on its grid, that, and room
+        for the gates' sums."""
+        h, c, whole, info, room = held
         lanes = f.machine.lanes
-        type, kind, size = vector(lanes), vector(lanes, "i32"), lanes * ITEM
-        scale, zero = f.splat(type, f.load("float", info)), f.let(f"sub i32 0, {f.load('i32', info, ITEM)}")
-        less = f.splat(kind, zero)
+        type, size = vector(lanes), lanes * ITEM
+        scale, zero = f.splat(type, f.load("float", info)), f.load("i32", info, ITEM)
 
         def group(i: str, at: list[str]) -> list[str]:
             weights, parameters, own = at
-            start = ["zeroinitializer"] * GATES
-            if self.quads:
-                start = [f.let(f"mul {kind} {less}, {f.load(kind, parameters, n * BLOCK * lanes)}")
-                         for n in range(GATES)]
             gates = [self._sum(f, total, scale, f.at(parameters, n * BLOCK * lanes), f.at(own, n * size))
-                     for n, total in enumerate(walk.sums(f, whole, weights, start))]
+                     for n, total in enumerate(self._sums(f, d, i, (whole, weights, parameters, room), zero))]
             here = f.mul(i, size)
             self._cell(f, gates, f.at(h, here), f.at(c, here))
             return [f.at(weights, GATES * size * steps(self.units, self.quads)),
                     f.at(parameters, GATES * BLOCK * lanes), f.at(own, GATES * size)]
         begin = [("ptr", f.at("%weights", d.weights)), ("ptr", f.at("%weights", d.blocks)), ("ptr", given)]
         f.loop(0, -(-self.units // lanes), 1, begin, group)
+
+    def _sums(self, f: Function, d: Direction, i: str, at: tuple[str, str, str, str], zero: str) -> list[str]:
+        """The gates' sums for a vector of units, in integers; `zero` is what 0 is on the grid of h."""
+        x, weights, parameters, room = at
+        lanes = f.machine.lanes
+        type, size = vector(lanes, "i32"), lanes * ITEM
+
+        def found(walk: Walk) -> list[str]:
+            start = ["zeroinitializer"] * GATES
+            if self.quads:
+                less = f.splat(type, f.let(f"sub i32 {walk.less(f.machine)}, {zero}"))
+                start = [f.let(f"mul {type} {less}, {f.load(type, parameters, n * BLOCK * lanes)}")
+                         for n in range(GATES)]
+            return walk.sums(f, x, weights, start)
+        walk = Walk((0,), GATES, 1, 0, ((0, steps(self.units, self.quads)),), self.quads)
+        if not d.short:
+            return found(walk)
+
+        def put(walk: Walk) -> None:
+            for n, total in enumerate(found(walk)):
+                f.store(type, total, room, n * size)
+        wild = f.load("i8", f.at("%weights", d.wild), i, 1)
+        f.when(f.let(f"icmp eq i8 {wild}, 0"), lambda: put(replace(walk, short=d.short)), lambda: put(walk))
+        return [f.load(type, room, n * size) for n in range(GATES)]
 
     def _sum(self, f: Function, total: str, scale: str, parameters: str, given: str) -> str:
         """A gate's sum for a vector of units: of the input's products, h's, and the bias, in this order."""
@@ -143,10 +168,10 @@ class Steps:
         f.store(type, f.let(f"fmul {type} {out}, {mathematics.tanh(f, type, state)}"), h)
 
 
-def room_sizes(units: int, quad: bool, lanes: int) -> tuple[int, int, int, int]:
-    """The bytes of a thread's h, c, h on its grid, and that."""
+def room_sizes(units: int, quad: bool, lanes: int) -> tuple[int, ...]:
+    """The bytes of a thread's h, c, h on its grid, that, and the sums of a vector's gates."""
     wide = -(-units // lanes) * lanes * ITEM
-    return wide, wide, -(-pitch(units, quad, lanes) // INFO) * INFO, INFO
+    return wide, wide, -(-pitch(units, quad, lanes) // INFO) * INFO, INFO, GATES * lanes * ITEM
 
 
 # What is taken.
@@ -175,9 +200,19 @@ def _width(b: Bound, lanes: int) -> int:
 
 def _of_bytes(b: Bound, machine: Machine) -> tuple[bool, bool]:
     """Whether bytes are multiplied: those of x, and those of h."""
-    matrices = _matrices(b)
-    half = len(matrices) // 2
-    return of_bytes(machine, b.args["x"].shape[0], *matrices[:half]), of_bytes(machine, 1, *matrices[half:])
+    matrices, time = _matrices(b), b.args["x"].shape[0]
+    own, inner = matrices[:len(matrices) // 2], matrices[len(matrices) // 2:]
+    small = all(shortest(machine, time, m, len(m)) for m in own)
+    return small or of_bytes(machine, time, *own), of_bytes(machine, 1, *inner)
+
+
+def rarely(machine: Machine, matrix: Array) -> tuple[int, Array]:
+    """How many steps of most vectors of units fit into sums of 16 bits, and which vectors are wild."""
+    for short in reversed(SHORT) if shortens(machine) else ():
+        wild = np.logical_not(tame(matrix, len(matrix), short).reshape(-1, GATES * machine.lanes).all(1))
+        if wild.mean() * RARE <= 1:
+            return short, np.asarray(wild, np.uint8)
+    return 0, np.zeros(1, np.uint8)
 
 
 def _shared(b: Bound, quad: bool, lanes: int) -> tuple[int, int, int]:
@@ -237,23 +272,26 @@ def _inputs(w: Workshop, b: Bound, d: int, matrix: Array, x: Place, infos: Place
     """The products of all inputs of a direction by its weights."""
     lanes, (_, _, time, depth) = w.machine.lanes, x.shape
     matrix, narrow = _columns(matrix, lanes), narrowed(w.machine, quad, matrix)
-    tile = best(matrix.shape[1], steps(depth, quad), 1, 1, time, lanes, w.machine.registers)
+    short, byte_tile = shortest(w.machine, time, matrix, depth) if quad else 0, quad and not w.machine.vnni
+    tile = tile_of(matrix.shape[1], time, short, lanes) if byte_tile else best(
+        matrix.shape[1], steps(depth, quad), 1, 1, time, lanes, w.machine.registers)
     return Hybrid(x, infos, out, 1, ((0, steps(depth, quad)),), 0, (1, 1),
                   w.pack(packed(matrix, depth, quad, tile.vectors, lanes, narrow)),
-                  w.pack(blocks(matrix.sum(0), _scales(b, "ws", d, lanes), 0.0, lanes)), tile, quad, narrow,
+                  w.pack(blocks(matrix.sum(0), _scales(b, "ws", d, lanes), 0.0, lanes)), tile, quad, narrow, short,
                   twice=False, biased=False, act=0)
 
 
 def _direction(w: Workshop, b: Bound, d: int, matrix: Array, given: Place, quad: bool) -> Direction:
     lanes, units = w.machine.lanes, b.args["r"].shape[1]
     matrix = _columns(matrix, lanes)
+    short, wild = rarely(w.machine, matrix) if quad else (0, np.zeros(1, np.uint8))
     y, *ends = (w.place(s) for s in b.outputs)
     states = [None if b.args[n] is None else w.place(b.slots[n]) for n in ("h", "c")]
     h, c = (None if p is None else layer(p, 0, d) for p in states)
     return Direction(given, layer(y, 1, d), (h, c), (layer(ends[0], 0, d), layer(ends[1], 0, d)),
                      w.pack(packed(matrix, units, quad, GATES, lanes)),
                      w.pack(blocks(matrix.sum(0), _scales(b, "rs", d, lanes), _bias(b, d, lanes), lanes)),
-                     bool(b.args["backward"]) or d > 0)
+                     short, w.pack(wild) if short else 0, bool(b.args["backward"]) or d > 0)
 
 
 native(Family(_takes, _make, scratch=_room), g.DYNAMIC_QUANTIZE_LSTM)

@@ -17,15 +17,13 @@ from .mathematics import select
 from .nearest import nearest
 from .places import ITEM, Place
 from .requantise import rounded_away
-from .wholes import above
 
-#: A grid as others read it: its scale in FLOAT32, and what 0 is as a byte that is multiplied (see `wholes.above`), as
-#: an integer of 32 bits.
+#: A grid as others read it: its scale in FLOAT32, and what the byte of 0 is, as an integer of 32 bits.
 INFO = 8
 #: What an element of a size is in code, and how an integer becomes one.
 ELEMENTS = {1: ("i8", "trunc"), 2: ("i16", "trunc"), 4: ("float", "sitofp")}
-#: What the least signed byte is below 0.
-BELOW = 128
+#: What a byte without a sign is above the integer that it stands for.
+ABOVE = 128
 #: The largest number below a half: added to a number with its sign, cutting rounds halves away from zero.
 HALF = float(np.nextafter(np.float32(0.5), np.float32(0)))
 #: Kinds of grids: of TFLite, about 0, or over the values that there are and 0; and ONNX's, over these, which rounds
@@ -50,7 +48,7 @@ class Grid:
 class Gridded:
     """Images [n, h, w, c] of floats, each on a grid of its own.
 
-    They become bytes (`wholes.above`), or integers of 16 bits or floats less their zero point, by the size of an
+    They become bytes without a sign, or integers of 16 bits or floats less their zero point, by the size of an
     element of `out`. That lies dense with its border, which is of zeros; `infos` is an INFO for each image. `rule`: of
     which kind the grids are.
     """
@@ -92,7 +90,7 @@ class Gridded:
     @staticmethod
     def _told(f: Function, grid: Grid, info: str) -> None:
         f.store("float", grid.scale, info)
-        f.store("i32", f.let(f"add i32 {grid.point}, {above(f.machine)}"), info, ITEM)
+        f.store("i32", f.let(f"add i32 {grid.point}, {ABOVE}"), info, ITEM)
 
     def _grid(self, f: Function, x: str) -> Grid:
         """The grid of the floats of one image."""
@@ -120,7 +118,7 @@ class Gridded:
         quotient = f.let(f"fdiv float {f.let(f'fneg float {low}')}, {scale}")
         quotient = f.clamp("float", f.select(odd, "float", NONE, quotient), 0, SPAN)
         whole = f.let(f"fptosi float {f.call('float', 'llvm.rint.f32', ('float', quotient))} to i32")
-        return f.let(f"add i32 {whole}, {-BELOW}")
+        return f.let(f"add i32 {whole}, {-ABOVE}")
 
     @staticmethod
     def _reach(f: Function, low: str, high: str) -> str:
@@ -134,11 +132,11 @@ class Gridded:
         wide = f.let(f"fpext float {scale} to double")
         ends = [f.let(f"fdiv double {f.let(f'fpext float {v} to double')}, {wide}") for v in (low, high)]
         sizes = [f.let(f"fadd double {number('double', n)}, {f.call('double', 'llvm.fabs.f64', ('double', v))}")
-                 for n, v in zip((BELOW, BELOW - 1), ends, strict=True)]
-        points = [f.let(f"fsub double {number('double', n)}, {v}") for n, v in zip((-BELOW, BELOW - 1), ends,
+                 for n, v in zip((ABOVE, ABOVE - 1), ends, strict=True)]
+        points = [f.let(f"fsub double {number('double', n)}, {v}") for n, v in zip((-ABOVE, ABOVE - 1), ends,
                                                                                      strict=True)]
         first = f.let(f"fcmp olt double {sizes[0]}, {sizes[1]}")
-        point = f.clamp("double", f.select(first, "double", *points), -BELOW, BELOW - 1)
+        point = f.clamp("double", f.select(first, "double", *points), -ABOVE, ABOVE - 1)
         return rounded_away(f, "double", "i32", point)
 
     def _span(self, f: Function, x: str) -> tuple[str, str, str]:
@@ -173,9 +171,7 @@ class Gridded:
         cell, inner = depth * self.out.item, f.let(f"sub i64 {y}, {border.top}") if border.top else y
         to, x = (f.at(p.base, f.add(p.offset, f.add(f.mul(i, p.strides[0]), f.mul(inner, p.strides[1]))))
                  for p in (self.out, self.x))
-        fill = "0"
-        if self.out.item == 1:
-            fill = f.let(f"trunc i32 {f.let(f'add i32 {grid.point}, {above(f.machine)}')} to i8")
+        fill = f.let(f"trunc i32 {f.let(f'add i32 {grid.point}, {ABOVE}')} to i8") if self.out.item == 1 else "0"
 
         def filled(first: int, cells: int) -> None:
             if cells:
@@ -196,8 +192,7 @@ class Gridded:
         lanes, size = f.machine.lanes, self.out.shape[2] * self.out.shape[3]
         kind, whole = vector(lanes), vector(lanes, "i32")
         factor, point = f.splat(kind, grid.factor), f.splat(whole, grid.point)
-        real = f.let(f"sitofp {whole} {point} to {kind}")
-        less = number(whole, -above(f.machine)) if self.out.item == 1 else point
+        real, less = f.let(f"sitofp {whole} {point} to {kind}"), number(whole, -ABOVE) if self.out.item == 1 else point
 
         def piece(at: str, count: int) -> None:
             value = f.load_first(count, lanes, "float", x, f.mul(at, ITEM))
@@ -206,7 +201,7 @@ class Gridded:
                 scaled = f.let(f"fadd {kind} {real}, {scaled}")
             steps = f.let(f"add {whole} {nearest(f, lanes, scaled)}, {point}") if self.rule == EVEN else (
                 to_nearest(f, scaled))
-            steps = bounded(f, whole, steps, 1 - BELOW if self.rule == SYMMETRIC else -BELOW, BELOW - 1)
+            steps = bounded(f, whole, steps, 1 - ABOVE if self.rule == SYMMETRIC else -ABOVE, ABOVE - 1)
             steps = f.let(f"sub {whole} {steps}, {less}")
             element, change = ELEMENTS[self.out.item]
             value = f.let(f"{change} {whole} {steps} to {vector(lanes, element)}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from .machine import Machine
 from .places import ITEM, Border, Place, room
 from .tasks import SCRATCH, Family, Group, Phases, Workshop, native
 from .tiles import Spot, Tile, best
-from .wholes import Walk, item, narrowed, of_bytes, packed, steps, weighing
+from .wholes import Walk, item, narrowed, of_bytes, packed, shortest, steps, tile_of, weighing
 
 #: The bytes of a channel's parameters: the sum of its weights, their scale, and the bias.
 BLOCK = 12
@@ -60,7 +61,8 @@ class Micro:
         start = ["zeroinitializer"] * (vectors * len(self.c))
         if self.walk.quads:                      # what 0 is counts once for each of a channel's weights
             totals = [f.load(kind, "%blocks", j * size) for j in range(vectors)]
-            zeros = [f.splat(kind, f.let(f"sub i32 0, {f.load('i32', '%infos', i * self.info + ITEM)}"))
+            less = self.walk.less(m.machine)
+            zeros = [f.splat(kind, f.let(f"sub i32 {less}, {f.load('i32', '%infos', i * self.info + ITEM)}"))
                      for i in (pixels if self.info else pixels[:1])]
             start = [f.let(f"mul {kind} {zeros[i if self.info else 0]}, {total}") for i in pixels for total in totals]
         sums = self.walk.sums(f, "%A", "%B", start)
@@ -105,6 +107,7 @@ class Hybrid:
     tile: Tile
     quads: bool
     narrow: bool
+    short: int
     twice: bool
     biased: bool
     act: int
@@ -113,7 +116,7 @@ class Hybrid:
         """The micro-kernel of a tile's size."""
         step, out = self.strides[1] * self.x.strides[2], self.out.strides[2]
         walk = Walk(tuple(i * step for i in range(pixels)), vectors, self.taps, self.row if self.taps > 1 else 0,
-                    self.runs, self.quads, self.narrow)
+                    self.runs, self.quads, self.narrow, self.short)
         return Micro(walk, tuple(i * out for i in range(pixels)), self.infos.strides[2], self.twice, self.biased,
                      self.act, tail)
 
@@ -211,23 +214,37 @@ def blocks(totals: Array, scale: Array, bias: Array | float, lanes: int) -> Arra
     return wide.reshape(3, -1, lanes).swapaxes(0, 1)
 
 
-def _of_bytes(b: Bound, machine: Machine) -> bool:
-    """Whether bytes are multiplied."""
-    out = b.outs[0]
-    return of_bytes(machine, out.size // out.shape[-1], _filters(b))
+def _cells(b: Bound) -> int:
+    """Neighbours of a row of filters that are one run of the depth."""
+    return int(b.args["w"].shape[2]) if "scheme" in b.args and b.args["dw"] == 1 else 1
+
+
+def _bytes(b: Bound, machine: Machine) -> tuple[bool, int]:
+    """Whether bytes are multiplied, and of how many steps in sums of 16 bits."""
+    known = _known.setdefault(b, {})
+    if machine not in known:
+        out, filters = b.outs[0], _filters(b)
+        pixels, run = out.size // out.shape[-1], _cells(b) * filters.shape[3]
+        short = shortest(machine, pixels, filters.reshape(len(filters), -1).T, run)
+        known[machine] = bool(short) or of_bytes(machine, pixels, filters), short
+    return known[machine]
+
+
+#: What `_bytes` found, as it is asked for the scratch, too.
+_known: WeakKeyDictionary[Bound, dict[Machine, tuple[bool, int]]] = WeakKeyDictionary()
 
 
 def _make(w: Workshop, group: Group) -> Phases:
     b, lanes = group.head, w.machine.lanes
     filters = _filters(b)
-    quad, (units, kh, kw, depth) = _of_bytes(b, w.machine), filters.shape
+    (quad, short), (units, kh, kw, depth) = _bytes(b, w.machine), filters.shape
     narrow = narrowed(w.machine, quad, filters)
     gridded = _gridded(w, b, item(quad), WIDE if b.args["asymmetric"] else SYMMETRIC)
     x, infos, border = gridded.out, gridded.infos, gridded.out.border
     x = x.shifted(border.top, border.left)
     strides, dilations = ((b.args["sh"], b.args["sw"]), (b.args["dh"], b.args["dw"])) if "scheme" in b.args else (
         (1, 1), (1, 1))
-    cells = kw if dilations[1] == 1 else 1       # neighbours of the depth together
+    cells = _cells(b)
     runs = tuple((i * dilations[1] * depth * item(quad), steps(cells * depth, quad)) for i in range(kw // cells))
     out = w.place(b.outputs[0])
     if "scheme" not in b.args:
@@ -237,11 +254,12 @@ def _make(w: Workshop, group: Group) -> Phases:
         x, out = _one_row(x), _one_row(out)
     bias = 0.0 if b.args["b"] is None else b.args["b"].data
     images, rows, width, _ = out.shape
-    tile = best(units, sum(n for _, n in runs), kh, images * rows, width, lanes, w.machine.registers)
+    tile = tile_of(units, width, short, lanes) if quad and not w.machine.vnni else best(
+        units, sum(n for _, n in runs), kh, images * rows, width, lanes, w.machine.registers)
     weights = packed(filters.reshape(units, -1).T, cells * depth, quad, tile.vectors, lanes, narrow)
     product = Hybrid(x, infos, out, kh, runs, dilations[0] * x.strides[1], strides, w.pack(weights),
                      w.pack(blocks(filters.sum((1, 2, 3)), of_channels(b.args["w"], units), bias, lanes)), tile,
-                     quad, narrow, "scheme" in b.args and b.args["w"].type == QPC, b.args["b"] is not None,
+                     quad, narrow, short, "scheme" in b.args and b.args["w"].type == QPC, b.args["b"] is not None,
                      b.args["act"])
     return Phases((gridded, product))
 
@@ -271,7 +289,7 @@ def _make_depthwise(w: Workshop, group: Group) -> Phases:
         w.pack(weights), 0, chain, extras)))
 
 
-PRODUCT = Family(_taken, _make, scratch=lambda g, m: _scratch(g.head, item(_of_bytes(g.head, m))))
+PRODUCT = Family(_taken, _make, scratch=lambda g, m: _scratch(g.head, item(_bytes(g.head, m)[0])))
 native(PRODUCT, h.HYBRID_FULLY_CONNECTED, h.HYBRID_CONV_2D)
 native(Family(_taken_depthwise, _make_depthwise, scratch=lambda g, _: _scratch(g.head, ITEM)),
        h.HYBRID_DEPTHWISE_CONV_2D)

@@ -1,10 +1,11 @@
 """Products of bytes that are on grids of their own, or of integers of 16 bits, by bytes: sums as integers of 32 bits.
 
 One step of the depth is 32 bits of each activation, in every lane, times as many of each lane's weights: four
-products where bytes are multiplied, else two of 16 bits. Bytes are multiplied by one instruction (activations without
-a sign by signed weights); or, with AVX2, by four, which is worth it for a single pixel: as all weights are read for it
-alone, half the bytes are half the time. Of more pixels only the weights are bytes there, which are widened as they are
-read.
+products where bytes are multiplied (activations without a sign by signed weights), else two of 16 bits. One
+instruction multiplies bytes, or, with AVX2, several. Where weights are so small that sums of 16 bits hold the products
+of a step or some (`tame`), these are less work than products of 16 bits. Otherwise they are more, which is worth it for
+a single pixel: as all weights are read for it alone, half the bytes are half the time. Of more pixels only the weights
+are bytes then, which are widened as they are read.
 """
 from __future__ import annotations
 
@@ -17,18 +18,21 @@ from ...types import Array
 from .integers import PAIRS, flipped, pairs, quads
 from .ir import Function, number, vector, width
 from .machine import Machine
-from .tiles import unrolled
+from .tiles import Tile, cut, unrolled
 from .turns import pieces
 
 #: The bytes of a step: of an activation, and of one lane's weights.
 STEP = 4
+#: Steps whose products may be summed in 16 bits.
+SHORT = (1, 2, 4)
 
 
 @dataclass(frozen=True)
 class Walk:
     """How a micro-kernel goes through the depth: for pixels at these offsets, `taps` rows, `row` bytes apart, each of
     `runs` of neighbours (offset in bytes, steps). Of weights, a step's vectors are together; they are bytes where
-    `quads`, and where `narrow`: see `of_bytes` and `narrowed`."""
+    `quads`, and where `narrow`: see `of_bytes` and `narrowed`. Of `short` steps products are summed in 16 bits first
+    (0: of none, as the machine need not, or cannot)."""
 
     a: tuple[int, ...]
     vectors: int
@@ -37,6 +41,11 @@ class Walk:
     runs: tuple[tuple[int, int], ...]
     quads: bool
     narrow: bool = False
+    short: int = 0
+
+    def less(self, machine: Machine) -> int:
+        """What all activations that are bytes count less than they are."""
+        return 0 if machine.vnni or self.short else 128
 
     def sums(self, f: Function, a: str, b: str, start: Sequence[str]) -> list[str]:
         """The sums of each pixel's vectors, from those they start with."""
@@ -54,6 +63,8 @@ class Walk:
     def _run(self, f: Function, a: str, b: str, sums: list[str], steps: int) -> tuple[str, list[str]]:
         """The products of one run; the next weights, and the sums."""
         kind, size = vector(f.machine.lanes, "i32"), weighing(self.narrow) * f.machine.lanes * self.vectors
+        if self.short:
+            return self._short_run(f, a, b, sums, steps)
         turns = 2 if len(sums) <= unrolled(f.machine) and steps % 2 == 0 else 1
 
         def turn(_: str, now: list[str]) -> list[str]:
@@ -66,7 +77,7 @@ class Walk:
 
     def _step(self, f: Function, a: str, b: str, sums: list[str], step: int) -> list[str]:
         lanes, found = f.machine.lanes, list(sums)
-        whole, add = vector(lanes, "i32"), (quads if above(f.machine) else signed_quads) if self.quads else pairs
+        whole, add = vector(lanes, "i32"), (quads if f.machine.vnni else signed_quads) if self.quads else pairs
         kind = vector(4 * lanes, "i8") if self.quads else vector(2 * lanes, "i16")
         own, size = vector(2 * lanes, "i8") if self.narrow else kind, lanes * weighing(self.narrow)
         panel = [f.load(own, b, (step * self.vectors + j) * size, 1) for j in range(self.vectors)]
@@ -80,21 +91,57 @@ class Walk:
                 found[n] = add(f, lanes, found[n], x, w)
         return found
 
+    def _short_run(self, f: Function, a: str, b: str, sums: list[str], steps: int) -> tuple[str, list[str]]:
+        """The same, by `short` steps at once, then the rest."""
+        kind, size = vector(f.machine.lanes, "i32"), STEP * f.machine.lanes * self.vectors
+        rest, found = steps % self.short, [a, b, *sums]
+
+        def turn(now: list[str], count: int) -> list[str]:
+            found = self._short(f, now[0], now[1], now[2:], count)
+            return [f.at(now[0], STEP * count), f.at(now[1], size * count), *found]
+        if steps > rest:
+            begin = [("ptr", a), ("ptr", b), *((kind, s) for s in sums)]
+            found = f.loop(0, steps // self.short, 1, begin, lambda _, now: turn(now, self.short))
+        found = turn(found, rest) if rest else found
+        return found[1], found[2:]
+
+    def _short(self, f: Function, a: str, b: str, sums: list[str], count: int) -> list[str]:
+        lanes, found = f.machine.lanes, list(sums)
+        whole, kind, half = vector(lanes, "i32"), vector(4 * lanes, "i8"), vector(2 * lanes, "i16")
+        size = STEP * lanes
+        panel = [[f.load(kind, b, (n * self.vectors + j) * size, 1) for n in range(count)] for j in range(self.vectors)]
+        for i, offset in enumerate(self.a):
+            given = [f.splat(whole, f.load("i32", a, offset + n * STEP, 1)) for n in range(count)]
+            given = [f.let(f"bitcast {whole} {x} to {kind}") for x in given]
+            for j, weights in enumerate(panel):
+                first, *more = (twos(f, lanes, x, w) for x, w in zip(given, weights, strict=True))
+                for two in more:
+                    first = f.let(f"add {half} {first}, {two}")
+                n = i * self.vectors + j
+                found[n] = widely(f, lanes, found[n], first)
+        return found
+
 
 def signed_quads(f: Function, lanes: int, total: str, x: str, w: str) -> str:
-    """total + the products of four signed bytes each in each lane; no weight is -128. The sign goes to the weights, so
-    that neighbours' sums of x's size by them fit into 16 bits: 2 * 128 * 127."""
-    kind, four, half = vector(lanes, "i32"), vector(4 * lanes, "i8"), vector(2 * lanes, "i16")
+    """As `quads`, but of x less 128, for no weight that is -128. The sign goes to the weights, so that sums of
+    neighbours' products of x's size by them fit into 16 bits: 2 * 128 * 127."""
+    four = vector(4 * lanes, "i8")
+    x = flipped(f, four, x)
     f.module.declare(f"declare {four} @llvm.abs.v{4 * lanes}i8({four}, i1)")
     size = f.let(f"call {four} @llvm.abs.v{4 * lanes}i8({four} {x}, i1 false)")
-    turned = f.call(four, "llvm.x86.avx2.psign.b", (four, w), (four, x))
-    two = f.call(half, "llvm.x86.avx2.pmadd.ub.sw", (four, size), (four, turned))
+    return widely(f, lanes, total, twos(f, lanes, size, f.call(four, "llvm.x86.avx2.psign.b", (four, w), (four, x))))
+
+
+def twos(f: Function, lanes: int, x: str, w: str) -> str:
+    """Neighbours' products of bytes, x's without a sign, summed in 16 bits."""
+    four, half = vector(4 * lanes, "i8"), vector(2 * lanes, "i16")
+    return f.call(half, "llvm.x86.avx2.pmadd.ub.sw", (four, x), (four, w))
+
+
+def widely(f: Function, lanes: int, total: str, two: str) -> str:
+    """total + neighbours of 16 bits, in each of so many lanes."""
+    kind, half = vector(lanes, "i32"), vector(2 * lanes, "i16")
     return f.let(f"add {kind} {total}, {f.call(kind, PAIRS[lanes], (half, two), (half, number(half, 1)))}")
-
-
-def above(machine: Machine) -> int:
-    """How far bytes that are multiplied lie above the integers that they are."""
-    return 128 if machine.vnni else 0
 
 
 def of_bytes(machine: Machine, pixels: int, *weights: Array) -> bool:
@@ -102,6 +149,35 @@ def of_bytes(machine: Machine, pixels: int, *weights: Array) -> bool:
     if machine.vnni:
         return all(w.min() >= -128 and w.max() <= 127 for w in weights)
     return pixels == 1 and shortens(machine) and all(w.min() >= -127 and w.max() <= 127 for w in weights)
+
+
+def tame(w: Array, run: int, short: int) -> Array:
+    """Which channels of weights [depth, channels], in runs of `run`, are so small that the products of so many steps
+    fit into sums of 16 bits: of two bytes in each step, together at most 128 and at least -128."""
+    size = STEP * short
+    wide = np.zeros((len(w) // run, -(-run // size) * size, w.shape[1]), np.int16)
+    wide[:, :run] = w.reshape(-1, run, w.shape[1])
+    parts = wide.reshape(-1, short, 2, 2, w.shape[1])
+    most, least = (bound(parts, 0).sum((1, 3)) for bound in (np.maximum, np.minimum))
+    return np.asarray(((most <= 128) & (least >= -128)).all((0, 1)))
+
+
+def shortest(machine: Machine, pixels: int, w: Array, run: int) -> int:
+    """The most steps for which all channels are tame, 0 for none. Where several pixels meet the weights, these are in
+    registers, which hold those of two steps."""
+    if not shortens(machine) or w.min() < -128 or w.max() > 127:
+        return 0
+    more = (n for n in SHORT if n > 2 and pixels > 1 or not tame(w, run, n).all())
+    return next(more, 2 * SHORT[-1]) // 2
+
+
+def tile_of(channels: int, width: int, short: int, lanes: int) -> Tile:
+    """The tile where several instructions multiply bytes, for rows of a width."""
+    there = -(-channels // lanes)
+    if width == 1:
+        return Tile(1, -(-there // -(-there // 4)), 1, 0)
+    vectors = min(there, 2)
+    return cut(width, 6 if vectors == 1 else 5 if short == 1 else 3, vectors)
 
 
 def narrowed(machine: Machine, quad: bool, weights: Array) -> bool:
@@ -145,7 +221,7 @@ def kept(f: Function, quad: bool, value: str, to: str, at: str) -> None:
     """A vector of signed bytes, as integers of 32 bits, as walks read them: so many elements behind an address."""
     lanes, element = f.machine.lanes, f"i{8 * item(quad)}"
     cut = f.let(f"trunc {vector(lanes, 'i32')} {value} to {vector(lanes, element)}")
-    cut = flipped(f, vector(lanes, element), cut) if quad and above(f.machine) else cut
+    cut = flipped(f, vector(lanes, element), cut) if quad else cut
     f.store(vector(lanes, element), cut, to, f.mul(at, item(quad)), item(quad))
 
 

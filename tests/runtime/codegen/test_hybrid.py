@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from natively import WIDE, Array, Net, apart, both
+from natively import MACHINES, WIDE, Array, Net, apart, both
 
 from nnx_convert import OperandCode
+from nnx_convert.runtime.codegen.bytecells import rarely
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module
 from nnx_convert.runtime.codegen.machine import host
 from nnx_convert.runtime.codegen.objects import assembly
 from nnx_convert.runtime.codegen.tiles import FIT
-from nnx_convert.runtime.codegen.wholes import Walk, shortens
+from nnx_convert.runtime.codegen.wholes import SHORT, Walk, shortens, tile_of
 
 Rng = np.random.Generator
 Make = Callable[[Rng], Net]
@@ -108,11 +109,12 @@ def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", WIDE)
-@pytest.mark.parametrize("ends", [(-127, 127), (-128, 127), (127, 127), (-127, -127), (-128, -128)])
+@pytest.mark.parametrize("ends", [(-127, 127), (-128, 127), (127, 127), (-127, -127), (-128, -128), (64, 64), (-64, 64),
+                                  (32, 32), (-32, 32), (16, 16), (-16, 16)])
 def test_the_largest_products_of_bytes_are_exact(ends: tuple[int, int], machine: str) -> None:
     rng = np.random.default_rng(5)
     for n in range(8):
-        net, rows, (depth, units) = Net(), 1 + n // 4, (int(v) for v in rng.integers(1, [300, 90]))
+        net, rows, (depth, units) = Net(), (1, 8)[n // 4], (int(v) for v in rng.integers(1, [300, 90]))
         x = rng.choice([(0, 1), (-1, 0), (-1, 1), (1, 1)][n % 4], (rows, depth)).astype(np.float32)
         w = net.const(rng.choice(ends, (units, depth)), Q8S, (0.01, 0))
         y = net.op("HYBRID_FULLY_CONNECTED", net.input(x), w, net.nothing(), net.scalar(n % 2 == 0), net.scalar(0),
@@ -131,14 +133,14 @@ def test_a_curve_follows(machine: str) -> None:
     assert apart(got, want) <= NEAR
 
 
-def cells(rng: Rng, time: int) -> Net:
+def cells(rng: Rng, time: int, spread: float = 40) -> Net:
     """An LSTM of ONNX in one direction or two, whose weights have a scale each or for each column."""
     net, (units, width, count) = Net(), (int(n) for n in rng.integers(1, [40, 60, 3]))
     kind, zero = (Q8, 120) if rng.random() < 0.5 else (Q8S, 0)
     columns = 4 * units if rng.random() < 0.5 else 1
 
     def matrix(depth: int) -> int:
-        drawn = np.clip(rng.normal(zero, 40, (count, depth, 4 * units)), *((0, 255) if kind == Q8 else (-128, 127)))
+        drawn = np.clip(rng.normal(zero, spread, (count, depth, 4 * units)), *((0, 255) if kind == Q8 else (-128, 127)))
         return net.const(drawn, kind, (1.0, 0))
 
     def floats(there: bool, *shape: int) -> int:
@@ -169,6 +171,29 @@ def test_cells_whose_states_are_brought_to_bytes(machine: str) -> None:
         assert apart(got, want) <= 1e-5, n
 
 
+@pytest.mark.parametrize("machine", WIDE)
+def test_cells_whose_weights_are_mostly_small(machine: str) -> None:
+    rng = np.random.default_rng(8)
+    for n in range(12 if machine == "host" else 6):
+        net = cells(rng, 1 + n % 6, float(rng.choice([4, 8, 16, 24])))
+        want, got, native = both(net.model, net.given, WIDE[machine], 1 + n % 2)
+        assert native == 1, n
+        assert apart(got, want) <= 1e-5, n
+
+
+@pytest.mark.parametrize(("size", "wild", "short"), [
+    (16, 0, 4), (16, 1, 4), (16, 9, 0), (17, 0, 2), (32, 1, 2), (33, 0, 1), (64, 1, 1), (65, 0, 0)])
+def test_vectors_of_units_are_wild_by_themselves(size: int, wild: int, short: int) -> None:
+    lanes = MACHINES["avx2"].lanes
+    matrix = np.random.default_rng(0).choice([-size, size], (64, 4 * lanes * 10))
+    for n in range(wild):
+        matrix[n:n + 2, 4 * lanes * n + 5] = 127
+    found, which = rarely(MACHINES["avx2"], matrix)
+    assert found == short
+    if short:
+        assert np.flatnonzero(which).tolist() == list(range(wild))
+
+
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, (-3e38, 3e38), (1e-37,), (2e-36, -1e-38)])
 @pytest.mark.parametrize("family", EXACT)
 def test_values_at_the_ends_of_what_there_is(family: str, odd: Any) -> None:
@@ -186,14 +211,18 @@ def test_values_at_the_ends_of_what_there_is(family: str, odd: Any) -> None:
 @pytest.mark.parametrize("machine", ["host", "avx512", "avx2"])
 def test_no_walk_spills(machine: str) -> None:
     at = WIDE[machine]
-    ways = [(vectors, pixels, at.vnni, narrow) for vectors, pixels in FIT[at.registers].items()
-            for narrow in {False, shortens(at)}] + [(n, 1, True, False) for n in (1, 2, 3, 4) if shortens(at)]
-    for vectors, pixels, quads, narrow in ways:
+    ways = [(vectors, pixels, at.vnni, narrow, 0) for vectors, pixels in FIT[at.registers].items()
+            for narrow in {False, shortens(at)}]
+    if shortens(at):
+        ways += [(n, 1, True, False, short) for n in (1, 2, 3, 4) for short in (0, *SHORT)]
+        ways += [(t.vectors, t.most, True, False, short) for short in SHORT if short <= 2
+                 for t in (tile_of(n, 30, short, at.lanes) for n in (8, 64))]
+    for vectors, pixels, quads, narrow, short in ways:
         m = Module(at)
         f = Function(m, "f", SHARED, exported=True)
-        walk = Walk(tuple(64 * i for i in range(pixels)), vectors, 1, 0, ((0, 16),), quads, narrow)
+        walk = Walk(tuple(64 * i for i in range(pixels)), vectors, 1, 0, ((0, 17),), quads, narrow, short)
         for n, total in enumerate(walk.sums(f, "%arena", "%weights", ["zeroinitializer"] * (pixels * vectors))):
             f.store(f"<{at.lanes} x i32>", total, "%arena", 4096 + n * 4 * at.lanes)
         f.finish()
         text = assembly(m.text(), at)
-        assert "(%rsp)" not in text.replace("popq", ""), (vectors, pixels, quads, narrow)
+        assert "(%rsp)" not in text.replace("popq", ""), (vectors, pixels, quads, narrow, short)
