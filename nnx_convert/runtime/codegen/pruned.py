@@ -14,10 +14,11 @@ import numpy as np
 from ...ops import conv
 from ...types import Array, Shape
 from ..bind import Bound
-from .dense import as_row, continued, pads, with_weights
+from .dense import as_row, pads, with_weights
 from .elements import BOUNDS, Part, chained, follows, matched
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
+from .micro import continued
 from .places import ITEM, Place
 from .tasks import FAMILIES, Family, Group, Task, Workshop, either, native
 from .tiles import Tile, best, cost, cut
