@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -186,6 +187,12 @@ def quantised(real: Array, grid: Quant, dtype: np.dtype[Any]) -> Array:
     ends = np.iinfo(dtype)
     codes: Array = np.clip(np.round(real / grid.scale) + grid.zero, ends.min, ends.max).astype(dtype)
     return codes
+
+
+def fits(shape: Sequence[int], wanted: Sequence[int | None] | None) -> bool:
+    """Whether something of a shape with open sizes, or of none that is known, can be of this one."""
+    return wanted is None or len(shape) == len(wanted) and all(
+        m is None or n == m for n, m in zip(shape, wanted, strict=True))
 
 
 def texts(array: Array) -> list[bytes]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import RunError, UsageError, near
 from ..types import Array, Quant
-from .metrics import dequantised, quantised
+from .metrics import dequantised, fits, quantised
 
 if TYPE_CHECKING:
     from ..runtime.compiled import CompiledModel, TensorSpec
@@ -228,12 +228,6 @@ def converted(value: Any, of: TensorSpec, to: TensorSpec) -> Any:
         if real.ndim == 4 and not fits(real.shape, to.shape) and fits(real.transpose(order).shape, to.shape):
             return np.ascontiguousarray(real.transpose(order))
     return real
-
-
-def fits(shape: Sequence[int], wanted: Sequence[int | None] | None) -> bool:
-    """Whether a port of a shape takes this one."""
-    return wanted is None or len(shape) == len(wanted) and all(
-        m is None or n == m for n, m in zip(shape, wanted, strict=True))
 
 
 def engine(name: str, form: str) -> str:

@@ -26,7 +26,7 @@ from ..runtime.bind import Options
 from ..runtime.runner import Runner, call
 from ..target import Target
 from ..types import LIST, Array, Quant, Rim
-from .metrics import dequantised, quantised
+from .metrics import dequantised, fits, quantised
 
 #: Types that a value may have where the source's tensor has another: integers, bytes without a sign.
 NARROWED = {("int64", "int32"), ("int8", "uint8"), ("uint32", "int32"), ("uint64", "int32"), ("int16", "int32"),
@@ -64,12 +64,20 @@ class Anchor:
         """
         if array.dtype.kind == "f" and self.dtype.kind in "iu" and self.grid is not None:
             array = quantised(array, self.grid, self.dtype)
-        v = self.value
+        try:
+            return self._stored(array)
+        except (TypeError, ValueError) as error:
+            raise RunError(f"{self.name!r} cannot be {array.dtype} {list(array.shape)}") from error
+
+    def _stored(self, array: Array) -> Array:
+        v, dims = self.value, self.value.tensor.dims
         if v.order is not None and array.ndim == len(v.order):
             array = array.transpose(v.order)
+        if dims is not None and array.ndim != len(dims):
+            array = array.reshape(dims if 0 < array.size == _size(dims) else array.shape or (1,))
+        if dims is not None and not fits(array.shape, [n if isinstance(n, int) else None for n in dims]):
+            raise ValueError
         want = v.type.dtype
-        if array.ndim != len(v.tensor.dims or ()) and v.tensor.dims is not None:
-            array = array.reshape(v.tensor.dims if 0 < array.size == _size(v.tensor.dims) else array.shape or (1,))
         if (array.dtype.name, want.name) == ("int8", "uint8") and v.tensor.quant is not None:
             return array.view(np.uint8) ^ np.uint8(0x80)
         found = array if array.dtype == want else array.astype(want)

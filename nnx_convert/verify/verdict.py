@@ -106,6 +106,8 @@ class Verification:
         failure = ""
         for number, own in enumerate(runs):
             given = dict(own) | {i: before[o] for i, o in self.feed.items() if i not in own and o in before}
+            if lost := [i for i in self.feed if i not in given]:
+                raise InputError(f"{self.reference.name} has no output {self.feed[lost[0]]!r} to feed {lost[0]!r} with")
             state = self.compiled.state
             wanted = self.cut.names if self.cut else ()
             answer = self.reference.run(number, given, wanted)

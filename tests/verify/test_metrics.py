@@ -12,9 +12,10 @@ from nnx_convert.types import Quant
 from nnx_convert.verify.metrics import OPERATION, Gauge, Measure, Tolerance, dequantised, quantised
 
 NAN, INF = float("nan"), float("inf")
+DEFAULT = Tolerance()
 
 
-def measured(got: Any, want: Any, tolerance: Tolerance = Tolerance(), grid: Quant | None = None) -> Measure:  # noqa: B008
+def measured(got: Any, want: Any, tolerance: Tolerance = DEFAULT, grid: Quant | None = None) -> Measure:
     gauge = Gauge(tolerance, grid)
     gauge.add(np.asarray(got), np.asarray(want))
     return gauge.measure()
@@ -40,12 +41,12 @@ def test_floats_on_a_grid_are_measured_in_its_steps() -> None:
 
 
 @pytest.mark.parametrize(("got", "want", "tolerance", "good"), [
-    ([1.00005], [1.0], Tolerance(), True), ([1.001], [1.0], Tolerance(), False),
+    ([1.00005], [1.0], DEFAULT, True), ([1.001], [1.0], DEFAULT, False),
     ([1.001], [1.0], Tolerance(0.01), True), ([100.5], [100.0], Tolerance(rtol=0.01), True),
-    ([NAN, INF], [NAN, INF], Tolerance(), True), ([NAN], [1.0], Tolerance(9.0), False),
-    ([INF], [-INF], Tolerance(9.0, 9.0), False), ([1, 2], [1, 3], Tolerance(), False),
-    ([1, 2], [1, 3], Tolerance(steps=1), False), ([True], [False], Tolerance(), False),
-    ([1 + 1j], [1 - 1j], Tolerance(), False), ([], [], Tolerance(), True)])
+    ([NAN, INF], [NAN, INF], DEFAULT, True), ([NAN], [1.0], Tolerance(9.0), False),
+    ([INF], [-INF], Tolerance(9.0, 9.0), False), ([1, 2], [1, 3], DEFAULT, False),
+    ([1, 2], [1, 3], Tolerance(steps=1), False), ([True], [False], DEFAULT, False),
+    ([1 + 1j], [1 - 1j], DEFAULT, False), ([], [], DEFAULT, True)])
 def test_what_is_taken_for_equal(got: Any, want: Any, tolerance: Tolerance, good: bool) -> None:
     assert measured(got, want, tolerance).good is good
 
