@@ -221,7 +221,7 @@ def near(d: Dense, lanes: int) -> Dense:
     block = -(-tiles // min(tiles, -(-d.x.size * ITEM // STAYING)))
     least = -(-panel // d.taps // CUT)
     pieces = next((p for p in range(least, 2 * least) if length % p == 0), 1) if single else 1
-    if panel <= WHOLE or d.taps * pieces == 1:
+    if panel <= WHOLE or d.taps * pieces == 1 or d.folded:     # each part has code of its own: pieces would double that
         return replace(d, block=block if first or block < tiles else 0, coming=coming)
     return replace(d, block=block, pieces=pieces)
 

@@ -43,7 +43,7 @@ def test_blocks_and_pieces_give_what_numpy_gives(machine: str, monkeypatch: pyte
     def near(*given: Any) -> dense.Dense:
         found = real(*given)
         ways.update(["blocks"] * (found.block > 0) + ["pieces"] * (found.pieces > 0) + ["coming"] * found.coming +
-                    ["folded"] * (found.folded and found.pieces > 0))
+                    ["folded"] * (found.folded and found.block > 0))
         return found
     monkeypatch.setattr(dense, "near", near)
     rng = np.random.default_rng(3)
