@@ -224,7 +224,8 @@ def culprit(found: Verdict, per_op: bool) -> Iterator[tuple[str, str]]:
         for n, x in enumerate(first.inputs[:MOST]):
             yield "" if n else "  fed with", ranged(x)
     elif bad and per_op:
-        yield "first", "no operation diverges by itself: the errors of many add up, or native code differs"
+        yield from wrapped("first", "no operation diverges by itself: either errors add up, or native code is wrong, "
+                                    "which --backend native shows")
     elif bad or found.failure:
         yield "hint", "--per-op names the operation that diverges first"
     if found.good:

@@ -80,6 +80,16 @@ def test_an_output_that_differs(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert nnx(DIGITS, "--against", archive, "--rtol", 0.1) == ExitCode.DIFFERENT
 
 
+def test_errors_that_only_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+                                 ) -> None:
+    """As where native code is wrong: the whole gives another answer than its operations one by one."""
+    archive, own = tensors(DIGITS, tmp_path), nnx_convert.CompiledModel.run
+    monkeypatch.setattr(nnx_convert.CompiledModel, "run", lambda *a: {n: 2 * v for n, v in own(*a).items()})
+    assert nnx(DIGITS, "--against", archive, "--per-op") == ExitCode.DIFFERENT
+    out = capsys.readouterr().out
+    assert "no operation diverges by itself" in out and max(map(len, out.splitlines())) <= 100
+
+
 def test_json_says_what_the_page_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert nnx(INT8, "--against", tensors(INT8, tmp_path, wrong="conv2"), "--per-op", "--json") == ExitCode.DIFFERENT
     found = json.loads(capsys.readouterr().out)
