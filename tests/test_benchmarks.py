@@ -14,7 +14,7 @@ from benchmarks.rows import Row, merged, verdicts
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = {"latency": ["digits_cnn", "digits_cnn_int8", "--runs", "2", "--threads", "1"], "memory": ["digits_cnn"],
-         "startup": ["digits_cnn", "--runs", "1"]}
+         "startup": ["digits_cnn", "--runs", "1"], "sparse": ["digits_cnn", "--runs", "2", "--threads", "1"]}
 
 
 def run(name: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -38,7 +38,7 @@ def test_the_latency_of_native_code() -> None:
     assert done.returncode in (0, 1) and "digits_cnn" in done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("name", ["latency", "memory"])
+@pytest.mark.parametrize("name", ["latency", "memory", "sparse"])
 def test_a_name_that_is_none_is_a_usage_error(name: str) -> None:
     done = run(name, "no_such_model")
     assert done.returncode == 2 and "no_such_model" in done.stderr and "Traceback" not in done.stderr
