@@ -22,7 +22,7 @@ from ..fixedpoint import grid
 from .bytes import made, scaling, sums, taken, x_signed, zero_border
 from .dense import pads
 from .depthwise import Depthwise
-from .epilogue import blocks_of, from_zero, order_of
+from .epilogue import blocks_of, from_zero, order_of, store_bytes
 from .integers import bounded, clipped, flipped, lift, pairs, quads, quartered, widened, woven
 from .ir import Function, Module, vector
 from .machine import Machine
@@ -100,7 +100,7 @@ class Strip:
         """The outputs of `together` vectors of channels."""
         lanes, vectors = f.machine.lanes, self.weave.together
         kind, size = vector(lanes, "i32"), block(self.formula) * lanes
-        start = [f.load(kind, blocks_, v * size) for v in range(vectors)]
+        start, few = [f.load(kind, blocks_, v * size) for v in range(vectors)], f.machine.registers <= 16
         totals = {(i, j): list(start) for i in range(self.rows) for j in range(self.columns)}
         for y, first in self._cells():
             parts = self._woven(f, x, y, first)
@@ -111,9 +111,14 @@ class Strip:
                     at = (ky * len(self.kinds) + self.kinds.index(taps)) * vectors
                     for v in range(vectors):
                         total[v] = self._product(f, total[v], parts[v], w, (at + v) * lanes * 4)
+                        total[v] = f.opaque(kind, total[v]) if few else total[v]
+            if few:
+                f.fence()
         for (i, j), total in totals.items():
             steps = [scaled(f, self.formula, lanes, t, blocks_, v * size) for v, t in enumerate(total)]
             self._store(f, steps, f.at(out, i * self.out[0] + j * self.out[1]))
+            if few:
+                f.fence()
 
     def _cells(self) -> Iterator[tuple[int, int]]:
         """The rows of cells that the patch reads, each with where cells woven together begin."""
@@ -163,7 +168,10 @@ class Strip:
             value = clipped(f, kind, quartered(f, lanes, found[0], found[1], r.signed), r.low, r.high, r.signed)
         else:
             value = f.let(f"trunc {half} {bounded(f, half, found[0], r.low, r.high)} to {kind}")
-        f.store_first(self.tail or count, count, "i8", value, out)
+        if f.machine.registers <= 16:            # where bytes have no masks
+            store_bytes(f, self.tail or count, value, count, out)
+        else:
+            f.store_first(self.tail or count, count, "i8", value, out)
 
 
 @dataclass(frozen=True)

@@ -180,6 +180,16 @@ class Function:
         self.module.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         self.do(f"call void @llvm.memset.p0.i64(ptr {to}, i8 {byte}, i64 {size}, i1 false)")
 
+    def fence(self) -> None:
+        """What is read before stays before, what is read after stays after: LLVM would read all of a block at its
+        begin, and has not that many registers. No instruction."""
+        self.do('call void asm sideeffect "", "~{memory}"()')
+
+    def opaque(self, type: str, value: str) -> str:
+        """The same vector, of which LLVM knows no more: it would sum products first, to wait less, and has not that
+        many registers. No instruction."""
+        return self.let(f'call {type} asm "", "={"x" if self.machine.x86 else "w"},0"({type} {value})')
+
     # Vectors of floats.
     def call(self, type: str, function: str, *args: tuple[str, str]) -> str:
         """What a function gives for arguments (type, value); it is declared, too, where it is an intrinsic."""
