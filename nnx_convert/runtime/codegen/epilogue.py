@@ -13,11 +13,13 @@ import numpy as np
 from ...types import Array
 from .integers import STRETCH, clipped, flipped, halved, quartered, shuffled, widened, woven
 from .ir import Function, Module, number, vector
-from .requantise import Range, Scaling, block, blocks, by_formula, kept, narrowed, parameters
+from .requantise import PARAMETERS, Range, Scaling, block, blocks, by_formula, kept, narrowed, parameters
 from .sums import Addition
 
 #: Elements of 32 bits in a stretch.
 QUARTER = STRETCH // 4
+#: Vectors of parameters that sixteen registers hold beside the rest.
+MOST = 6
 #: What every epilogue is handed: see `Epilogue`.
 ENDING = (("ptr noalias readonly", "%S"), ("ptr", "%C"), ("ptr noalias readonly", "%blocks"), ("i64", "%count"),
           ("ptr", "%E"), ("i64", "%x"))
@@ -142,13 +144,12 @@ class Epilogue:
 
     def _build(self, m: Module, name: str) -> None:
         f = Function(m, name, ENDING)
-        lanes = m.machine.lanes
-        given = [parameters(f, self.formula, lanes, "%blocks", j * block(self.formula) * lanes)
-                 for j in range(self.vectors)]
+        again = m.machine.registers <= 16 and self._many
+        given = [] if again else self._parameters(f)
 
         def pixel(_: str, now: list[str]) -> list[str]:
             s, c, e, x = now
-            self._pixel(f, given, s, c, e)
+            self._pixel(f, self._parameters(f) if again else given, s, c, e)
             c, e = f.at(c, self.step), f.at(e, self.extra)
             if self.width:
                 x = f.add(x, 1)
@@ -159,6 +160,18 @@ class Epilogue:
             return [f.at(s, self.each), c, e, x]
         f.loop(0, "%count", 1, [("ptr", "%S"), ("ptr", "%C"), ("ptr", "%E"), ("i64", "%x")], pixel, guarded=False)
         f.finish()
+
+    @property
+    def _many(self) -> bool:
+        """Whether all parameters, beside what else a pixel takes, are more than sixteen registers hold."""
+        alone = self.added is None and self.formula != "shifts"
+        return len(PARAMETERS[self.formula]) * self.vectors > (MOST if alone else 0)
+
+    def _parameters(self, f: Function) -> list[list[str]]:
+        """Those of each vector of channels."""
+        lanes = f.machine.lanes
+        return [parameters(f, self.formula, lanes, "%blocks", j * block(self.formula) * lanes)
+                for j in range(self.vectors)]
 
     def _pixel(self, f: Function, given: list[list[str]], s: str, c: str, e: str) -> None:
         """The result of one pixel."""
