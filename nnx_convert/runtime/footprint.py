@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..frozen import dataclass
 from .bind import Options, Program, Step
 from .plan import lifetimes, plan
 

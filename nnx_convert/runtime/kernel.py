@@ -22,13 +22,14 @@ gives the outputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import wraps
 from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
 
+from ..frozen import dataclass
 from ..schema import OpDef
 from ..types import Array, Shape, Tensor
 

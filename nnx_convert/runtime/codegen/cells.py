@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ...frozen import dataclass
 from ...ops import rnn, rnn_nd
 from ...types import F32, Array
 from ..bind import Bound

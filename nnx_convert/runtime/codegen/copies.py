@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
+from ...frozen import dataclass
 from ...ops import shape as s
 from ...types import OBJECTS, Shape, Tensor
 from ..bind import Bound

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ...frozen import dataclass
 from ...ops import conv
 from ...types import F32, Array, Shape, Tensor
 from ..bind import Bound

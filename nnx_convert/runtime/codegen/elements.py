@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from ...frozen import dataclass
 from ...ops import elementwise as e, ex, functions, host, host_math
 from ...types import F32, Shape, Tensor
 from ..bind import Bound, Slot

@@ -1,10 +1,11 @@
 """Convolutions in groups of channels, and transposed ones, by the micro-kernels of dense ones."""
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ...frozen import dataclass
 from ...ops import conv
 from ...types import Array
 from ..bind import Bound

@@ -6,9 +6,10 @@ that both are walked in order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
+from ...frozen import dataclass
 from .elements import BOUNDS, Part
 from .ir import Function, Module, vector
 from .machine import Machine

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ...frozen import dataclass
 from ...types import Tensor
 from ..bind import Program, Slot, Step
 from ..blas import cores

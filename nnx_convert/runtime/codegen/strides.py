@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...frozen import dataclass
 from ...types import Shape
 from .ir import SHARED, Function, Module
 from .moves import address

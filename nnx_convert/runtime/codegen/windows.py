@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ...frozen import dataclass
 from ...ops import image, reduce as r
 from ...types import BYTES
 from ..bind import Bound
