@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import RunError, UsageError, near
 from ..types import Array, Quant
+from .archives import Recorded
 from .metrics import dequantised, fits, quantised
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class Recording:
     """Runs that were recorded: see `archives`."""
 
     name: str
-    runs: Sequence[Any]
+    runs: Sequence[Recorded]
 
     def knows(self, tensor: str) -> bool:
         """Whether there is an array of this name."""
