@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from .codes import FeatureLevel
@@ -87,6 +88,7 @@ class Lowering:
         """The places in the source file of what the target does not take."""
         return frozenset(v.place.origin for v in verdicts(self.model(target), target) if not v.taken)
 
+    @cached_property
     def sized(self) -> Lowering | None:
         """The same with each open size 1; None where none is open, or where the file does not take that."""
         shapes = {p.name: tuple(n or 1 for n in p.shape) for p in self.graph.rim.inputs if p.shape and None in p.shape}
@@ -120,12 +122,12 @@ def checks(source: Source, targets: Sequence[Target], *, shapes: Mapping[str, Sh
             model = from_bytes(data)
             return tuple(_checked(model, target, {}) for target in targets)
         lowering = Lowering.of(data, folder_of(source, folder), sizes(shapes), signature)
-        sized, found = lowering.sized(), []
+        found = []
         for target in targets:
             said(f"lowering for {target}")
             model = lowering.model(target)
             said("trying what would change it")
-            found.append(_checked(model, target, dict(_changes(lowering, sized, target))))
+            found.append(_checked(model, target, dict(_changes(lowering, target))))
         return tuple(found)
     except NnxError as error:
         raise error.at(name) from error
@@ -151,18 +153,17 @@ def of_table(name: str, rule: str) -> bool:
                                or any(f"{t.name}," in f"{rule}," for t in op.types))
 
 
-def _changes(lowering: Lowering, sized: Lowering | None, target: Target) -> Iterator[tuple[str, str]]:
+def _changes(lowering: Lowering, target: Target) -> Iterator[tuple[str, str]]:
     """Places in the source file and what would have the device take all that they become, the least change first."""
     left = set(lowering.lost(target))
-    for text, other, way in _trials(lowering, sized, target, left):
+    for text, other, way in _trials(lowering, target, left):
         lost = way.lost(other)
         yield from ((place, text) for place in left - lost)
         left &= lost
     yield from ((place, REPLACE) for place in left)
 
 
-def _trials(lowering: Lowering, sized: Lowering | None, target: Target, left: set[str]
-            ) -> Iterator[tuple[str, Target, Lowering]]:
+def _trials(lowering: Lowering, target: Target, left: set[str]) -> Iterator[tuple[str, Target, Lowering]]:
     """What may be changed, in words and as a lowering; nothing more once nothing is `left`.
 
     All of it together comes first, unsaid: where that changes nothing, no part of it does.
@@ -173,9 +174,12 @@ def _trials(lowering: Lowering, sized: Lowering | None, target: Target, left: se
                "a device with DENSIFY": replace(target, experimental=True)}
     higher = [n for n in LEVELS if n > target.level]
     most = replace(target, level=max(LEVELS), ex=True, experimental=True, hybrid="float", int64="narrow")
-    if not left or left <= (sized or lowering).lost(most):
+    if not left:
         return
-    if sized is not None and left:
+    sized = lowering.sized
+    if left <= (sized or lowering).lost(most):
+        return
+    if sized is not None:
         names = (p.name for p in lowering.graph.rim.inputs if p.shape and None in p.shape)
         yield f"known sizes: --shape {next(names)}=...", target, sized
     for text, other in options.items():

@@ -69,14 +69,17 @@ class SparsityRow:
 
 @dataclass(frozen=True)
 class TensorRow:
-    """A tensor: `role` is input, output, constant or temporary; a size that is open is None in `shape`, which is None
-    itself where the rank is. `bytes` is None where a size is open; `sparsity` is that of a constant.
+    """A tensor: `role` is input, output, constant or temporary, `dtype` NumPy's name of its elements.
+
+    A size that is open is None in `shape`, which is None itself where the rank is. `bytes` is None where a size is
+    open; `sparsity` is that of a constant.
     """
 
     subgraph: str
     name: str
     role: str
     type: str
+    dtype: str
     shape: tuple[int | None, ...] | None
     bytes: int | None
     quant: Quant | ChannelQuant | None
@@ -227,8 +230,9 @@ def _values(graph: Graph) -> Iterator[TensorRow]:
         met = dict.fromkeys((*g.inputs, *(v for n in g.nodes for v in (*n.inputs, *n.outputs)), *g.outputs))
         for v in met:
             if v in seen or v in read or v in rim:
-                yield TensorRow("" if g is graph else g.name, v.name, _role(v, g), v.type.name, _shape(v.tensor),
-                                _bytes(v), _grid(v.tensor), _place(makers.get(v)), g.uses.get(v, 0), _sparsity(v))
+                yield TensorRow("" if g is graph else g.name, v.name, _role(v, g), v.type.name, v.type.dtype.name,
+                                _shape(v.tensor), _bytes(v), _grid(v.tensor), _place(makers.get(v)),
+                                g.uses.get(v, 0), _sparsity(v))
 
 
 def _role(v: Value, g: Graph) -> str:
@@ -325,7 +329,7 @@ def _tensors_of(model: Model) -> Iterator[TensorRow]:
             t = o.tensor()
             data = o.value if isinstance(o.value, np.ndarray) else None
             yield TensorRow(f"subgraph {k}" if k else "", names.get(i, f"%{i}"), _lifetime(o.lifetime), t.type.name,
-                            _shape(t), _size(t), _grid(t), makers.get(i, ""), reads.count(i),
+                            t.type.dtype.name, _shape(t), _size(t), _grid(t), makers.get(i, ""), reads.count(i),
                             None if data is None else _zeros(data, _grid(t)))
 
 

@@ -145,7 +145,8 @@ def pieces(found: Check, most: int) -> Iterator[tuple[str, str]]:
     """The partitions a driver would see."""
     for n, piece in enumerate(found.partitions[:most] if found.refused else ()):
         begin, end = span(found.model, piece)
-        yield "" if n else "driver", f"partition {n}: {begin} to {end}, {counted(len(piece), 'operation')}"
+        size = counted(len(piece), "operation")
+        yield from wrapped("" if n else "driver", f"partition {n}: {begin} to {end}, {size}")
     if found.refused and len(found.partitions) > most:
         yield "", f"and {counted(len(found.partitions) - most, 'more partition')}"
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
+import ml_dtypes
 
 from ..emit.report import LABEL, MOST, counted, headed, listed, scaled, size, wrapped
 from ..inspection import Inspection, OpRow, TensorRow, inspect
-from ..types import TENSORS, ChannelQuant, Quant, Shape
+from ..types import ChannelQuant, Quant, Shape
 from .screen import Progress, show, show_json
 from .tables import Column, show_table
 
@@ -57,10 +57,9 @@ def summary(found: Inspection) -> Iterator[tuple[str, str]]:
     at = ", where open sizes are 1" if found.at_1 else ""
     if found.macs is not None:
         yield "work", f"{scaled(found.macs)}MAC{at}"
-    if found.memory is not None and found.memory.live:
-        peak = found.memory.live.index(max(found.memory.live))
-        yield "memory", (f"arena {size(found.memory.arena)}, of which {size(found.memory.live[peak])} are in use at "
-                         f"{found.memory.steps[peak]}{at}")
+    if found.memory is not None and (live := found.memory.live):
+        place = found.memory.steps[live.index(max(live))]
+        yield from wrapped("memory", f"arena {size(found.memory.arena)}, {size(max(live))} in use at {place}{at}")
     yield from largest("most work", [(o.macs or 0, f"{scaled(o.macs or 0)}MAC", o.origin) for o in found.operations])
     yield from largest("most bytes", [(t.bytes or 0, size(t.bytes or 0), t.name) for t in found.constants])
 
@@ -128,10 +127,9 @@ def quantisation(found: Inspection) -> None:
 
 def reach(t: TensorRow) -> str:
     """The reals between the ends of a tensor's grid."""
-    dtype = next(own.dtype for own in TENSORS if own.name == t.type)
-    if t.quant is None or dtype.kind not in "iu":
+    if t.quant is None or "int" not in t.dtype:
         return ""
-    ends = np.iinfo(dtype)
+    ends = ml_dtypes.iinfo(t.dtype)  # type: ignore[no-untyped-call]
     if isinstance(t.quant, ChannelQuant):
         return f"up to {max(t.quant.scales) * ends.max:.4g}"
     return " to ".join(f"{t.quant.scale * (int(n) - t.quant.zero):.4g}" for n in (ends.min, ends.max))

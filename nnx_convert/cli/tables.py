@@ -39,11 +39,12 @@ def show_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None
 
 
 def fitted(columns: Sequence[Column], widths: Sequence[int]) -> list[int]:
-    """Widths that fit into the screen: the widest flexible column gives first."""
+    """Widths that fit into the screen: the widest flexible column gives first, then the widest of texts."""
     found = list(widths)
     over = sum(found) + len(GAP) * (len(found) - 1) - WIDTH
     while over > 0:
-        flexible = [n for n, c in enumerate(columns) if c.flexible and found[n] > LEAST]
+        flexible = [n for n, c in enumerate(columns) if c.flexible and found[n] > LEAST] or [
+            n for n, c in enumerate(columns) if not c.right and found[n] > LEAST]
         if not flexible:
             break
         widest = max(flexible, key=lambda n: found[n])

@@ -14,15 +14,12 @@ from ..emit.verdicts import Verdict
 from ..inspection import Inspection, OpRow
 from ..runtime.profile import Profile
 from ..target import level_name
-from ..types import TENSORS
 from .blocks import Block, blocks
 from .layout import Edge, ranks
 
 #: The template's files, and what stands in its page for the others and for the facts.
 TEMPLATE, PARTS = "page.html", ("page.css", "page.js")
 FACTS = "/*facts*/"
-#: What NumPy calls the elements of a type.
-DTYPES = {t.name: t.dtype.name for t in TENSORS}
 
 
 def page(found: Inspection, checked: Check, facts: Facts, profile: Profile | None = None, unmeasured: str = "") -> str:
@@ -65,7 +62,7 @@ def data(found: Inspection, checked: Check, facts: Facts, profile: Profile | Non
     return {
         "facts": facts.json(), "target": str(checked.target), "format": found.format, "nodes": nodes, "edges": edges,
         "graph": drawing(len(nodes), edges, frames), "blocks": [asdict(b) for b in frames],
-        "tensors": [{**asdict(t), "dtype": DTYPES[t.type]} for t in found.tensors],
+        "tensors": [asdict(t) for t in found.tensors],
         "memory": None if found.memory is None else {**asdict(found.memory), "live": found.memory.live},
         "verdict": {"host": checked.host, "refused": checked.refused, "level": level_name(checked.level),
                     "partitions": len(checked.partitions)},

@@ -26,10 +26,9 @@ def written(path: Path, signature: list[int] | None) -> str:
 def test_open_sizes_are_measured_as_1(signature: list[int] | None, at_1: bool, tmp_path: Path,
                                       capsys: pytest.CaptureFixture[str]) -> None:
     source = written(tmp_path / "m.tflite", signature)
-    convert_file(source, str(tmp_path / "m.nnx"), "30", False, False, "keep", "exact", "exact", "codes", False, None, (),
-                 {}, "json")
+    options = ("30", False, False, "keep", "exact", "exact", "codes", False, None, (), {})
+    convert_file(source, str(tmp_path / "m.nnx"), *options, "json")
     said = json.loads(capsys.readouterr().out)
     assert (said["measured_at_1"], said["macs"]) == (at_1, 12) and said["arena_bytes"] > 0
-    convert_file(source, str(tmp_path / "m.nnx"), "30", False, False, "keep", "exact", "exact", "codes", False, None, (),
-                 {}, "text")
+    convert_file(source, str(tmp_path / "m.nnx"), *options, "text")
     assert ("where open sizes are 1" in capsys.readouterr().out) is at_1
