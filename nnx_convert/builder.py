@@ -5,7 +5,7 @@ import heapq
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ import numpy as np
 from . import ops  # noqa: F401  (fills the table)
 from .codes import OperandCode, OperationCode, OperationCodeEx, ResultCode
 from .errors import ModelError
-from .frozen import dataclass
 from .model import DEEPEST, Lifetime, Model, Operand, Operation, default_rim
 from .ops.host import op_of
 from .schema import EX_CODES, Checked, OpDef, OpError

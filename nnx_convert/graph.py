@@ -7,14 +7,13 @@ type it has no row for, a rule it breaks): `Node.verdict` says so, and lowering 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from .frozen import dataclass
 from .schema import Checked, OpDef, OpError, Placed, describe
 from .signature import Args, Form, Param
 from .types import Array, I32, Rim, Scalar, Shape, Signature, Tensor, Type, known, rebuilt, sharper

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, get_args, get_origin
 
 from .codes import OperationCode, OperationCodeEx
-from .frozen import dataclass
 from .signature import Args, Form, Levels, Misfit, Param, Slots, hints_of, parameters
 from .types import UNKNOWN, Arg, Scalar, Tensor, Undecided, known
 

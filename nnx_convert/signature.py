@@ -10,11 +10,10 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
-from .frozen import dataclass
 from .types import Arg, Scalar, Tensor, Type, Unknown, known
 
 Levels = Mapping[Type, int]      # operand type -> first feature level that takes it

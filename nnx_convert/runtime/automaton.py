@@ -9,11 +9,9 @@ import re
 import string
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
-
-from ..frozen import dataclass
 
 #: States a pattern may have: counted repetitions multiply.
 MOST = 20_000

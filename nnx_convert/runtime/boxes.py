@@ -7,11 +7,11 @@ of equals to chance, the lower index is first.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..frozen import dataclass
 from ..types import Array, Tensor
 from .fixedpoint import I64, away, f32, grid, limits
 

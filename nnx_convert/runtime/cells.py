@@ -7,11 +7,11 @@ a view with its first axes swapped. float16 is computed in float32.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..frozen import dataclass
 from ..types import Array, Shape, Tensor, rebuilt
 from .fixedpoint import f32
 from .hybrid import Matrix

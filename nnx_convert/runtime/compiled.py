@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 from ..codes import dtype_of
 from ..contents import Contents, contents
 from ..errors import InputError, UsageError, among
-from ..frozen import dataclass
 from ..model import Model
 from ..types import Array, ChannelQuant, Entry, Port, Quant, Shape
 from . import rim, states

@@ -6,11 +6,11 @@ value * 2^(k + 1 - width).
 """
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..frozen import dataclass
 from ..types import Array
 from .fixedpoint import high_mul, shift_right, wrap16, wrap32
 

@@ -2,10 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..frozen import dataclass
 from .bind import Options, Program, Step
 from .plan import lifetimes, plan
 

@@ -5,11 +5,11 @@ places are float32 as in ONNX Runtime: a factor of 1.1 is 1.10000002 in the file
 """
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..frozen import dataclass
 from ..ops.sampling import ALIGNED, ASYMMETRIC, CROPPED, NEAREST, PYTORCH, ROUNDINGS, SYMMETRIC
 from ..types import Array
 from .places import keys

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..errors import RunError
-from ..frozen import dataclass
 from ..types import Array
 
 #: Where the n-th coefficient of a block stands in it, row by row.

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
 
 from ..errors import RunError
-from ..frozen import dataclass
 from ..types import Array
 from .mq import Decoder
 

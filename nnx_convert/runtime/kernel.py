@@ -22,14 +22,13 @@ gives the outputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import wraps
 from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ..frozen import dataclass
 from ..schema import OpDef
 from ..types import Array, Shape, Tensor
 

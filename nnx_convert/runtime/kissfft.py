@@ -5,11 +5,11 @@ wrap as they do in C. Lengths are powers of two, real transforms of `length` sam
 """
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from ..frozen import dataclass
 from ..types import Array
 
 I64 = np.int64

@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..errors import RunError
-from ..frozen import dataclass
 from ..types import Shape
 from .bind import Program, Slot
 from .memory import ALIGN, HINT

@@ -7,11 +7,11 @@ each sum is a constant per channel, folded into the bias.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..frozen import dataclass
 from ..types import Array, F16, F32, Q8, ChannelQuant, Tensor
 from .fixedpoint import activation_range, away, f32, grid, limits, multipliers, scale64, scales, to_int32, wrap32
 from .kernel import NeedsValue, Site

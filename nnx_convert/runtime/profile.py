@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..frozen import dataclass
 from ..model import Model
 from ..ops.macs import multiplied
 from ..types import Array, Tensor

@@ -7,6 +7,7 @@ answers. Sums of products are made exactly in floats.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import log2
 from typing import Any, NamedTuple
@@ -14,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import RunError
-from ..frozen import dataclass
 from ..types import Array, Tensor
 from .cells import Span, constants, values
 from .fixedmath import F16, inv_sqrt

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..frozen import dataclass
 from ..types import Array, Shape, Tensor
 from .kernel import ints
 

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from ..frozen import dataclass
 from ..types import Array
 
 #: Elements worked on at a time, so that what one pass writes the next still finds in the cache.

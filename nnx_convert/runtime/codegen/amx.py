@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...types import Array
 from .epilogue import Epilogue
 from .ir import SHARED, Function, Module, vector

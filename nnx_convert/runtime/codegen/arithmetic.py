@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from ...frozen import dataclass
 from .elements import BOUNDS
 from .ir import Function, number
 from .mathematics import flags, select

@@ -5,10 +5,10 @@ A group's head multiplies x by y; scores are scaled and masked by what follows i
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...types import Shape
 from ..bind import Bound
 from .elements import Part, by_rows, chainable, chained, matched, start, tensors_of

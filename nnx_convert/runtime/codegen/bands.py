@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
-from ...frozen import dataclass
 from ...types import BYTES
 from ..bind import Bound, Program, Slot, Step
 from .bytes import Bytes

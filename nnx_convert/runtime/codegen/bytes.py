@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import conv
 from ...types import BYTES, I32, QPC, QS, Array, ChannelQuant
 from ..bind import Bound

@@ -2,12 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import rnn, rnn_nd
 from ...types import F32, Array
 from ..bind import Bound

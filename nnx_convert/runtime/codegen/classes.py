@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import ex, indexing
 from ...types import F32, I32, I64, Tensor, Type
 from ..bind import Bound

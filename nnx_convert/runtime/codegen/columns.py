@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from ...frozen import dataclass
 from ...ops import norm
 from ..bind import Bound
 from . import mathematics

@@ -7,12 +7,12 @@ Algorithms for Convolutional Neural Networks, 2015.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...types import Array
 from .ir import Function, number
 

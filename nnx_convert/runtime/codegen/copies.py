@@ -2,10 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from ...frozen import dataclass
 from ...ops import shape as s
 from ...types import OBJECTS, Shape, Tensor
 from ..bind import Bound

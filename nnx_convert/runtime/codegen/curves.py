@@ -1,8 +1,8 @@
 """Logarithms of a softmax."""
 from __future__ import annotations
 
+from dataclasses import dataclass
 
-from ...frozen import dataclass
 from ...ops import norm
 from . import mathematics
 from .folds import by_rows, fold_row

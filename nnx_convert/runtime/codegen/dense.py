@@ -2,12 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import conv
 from ...types import F32, Array, Shape, Tensor
 from ..bind import Bound

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import conv
 from ...types import Array
 from ..bind import Bound

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import conv
 from ...types import Array
 from ..bind import Bound

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from ...frozen import dataclass
 from ...ops import custom_vision, detect
 from ...types import F32
 from ..bind import Bound

@@ -3,10 +3,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ...frozen import dataclass
 from ...ops import elementwise as e, ex, functions, host, host_math
 from ...types import F32, Shape, Tensor
 from ..bind import Bound, Slot

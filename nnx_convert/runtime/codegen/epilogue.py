@@ -6,10 +6,10 @@ elements in turn. So the channels of a panel are dealt to its vectors beforehand
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...types import Array
 from .integers import STRETCH, clipped, flipped, halved, quartered, shuffled, widened, woven
 from .ir import Function, Module, number, vector

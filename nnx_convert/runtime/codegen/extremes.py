@@ -6,9 +6,9 @@ lane, and a row of few bytes at once.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import partial
 
-from ...frozen import dataclass
 from ...ops import reduce as r
 from ...types import I32
 from ..bind import Bound

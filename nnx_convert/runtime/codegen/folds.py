@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from ...frozen import dataclass
 from ...ops import image, norm, reduce as r
 from ...types import F32, Tensor
 from ..bind import Bound

@@ -8,11 +8,11 @@ too, but for the last stages, whose few transforms are told apart by a shuffle.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import custom_signal as s, host
 from ...types import F32, I16, I32, Array, Q16S
 from ..bind import Bound

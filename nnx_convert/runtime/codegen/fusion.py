@@ -2,11 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
 
-from ...frozen import dataclass
 from ...types import rebuilt
 from ..bind import Bound, Program, Slot, Step
 from .bands import banded

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import ex, gather, host, indexing
 from ...types import I32, OBJECTS, Tensor
 from ..bind import Bound

@@ -1,11 +1,10 @@
 """Convolutions in groups of channels, and transposed ones, by the micro-kernels of dense ones."""
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import conv
 from ...types import Array
 from ..bind import Bound

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import convert, conv, elementwise as e, ex, functions as fn, host, host_math as hm, image, norm, reduce as r
 from ...ops import rnn, rnn_nd
 from ...types import F16, F32, F64, I64, U64, Tensor

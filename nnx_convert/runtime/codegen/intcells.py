@@ -5,12 +5,12 @@ As in `recurrent`, the inputs of all steps are multiplied first; the gates of a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...errors import RunError
-from ...frozen import dataclass
 from ...ops import recurrent as r, rnn
 from ...types import Array, Q8S
 from ..bind import Bound

@@ -5,10 +5,10 @@ What another family does is done there; here is what is left, exact by definitio
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import convert as c, elementwise as e, ex, host, host_math, shape as s
 from ...types import BYTES, Array, Quant, Tensor
 from ..bind import Bound, once

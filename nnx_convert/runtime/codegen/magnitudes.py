@@ -1,10 +1,10 @@
 """Magnitudes of complex numbers, without overflow on the way."""
 from __future__ import annotations
 
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import host
 from ...types import C64, Tensor
 from ..bind import Bound

@@ -6,10 +6,9 @@ that both are walked in order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ...frozen import dataclass
 from .elements import BOUNDS, Part
 from .ir import Function, Module, vector
 from .machine import Machine

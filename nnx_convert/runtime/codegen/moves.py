@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from ...frozen import dataclass
 from .elements import merged, start
 from .ir import SHARED, Function, Module
 from .places import Place

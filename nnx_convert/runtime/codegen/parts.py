@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from ...frozen import dataclass
 from ...types import Shape
 from ..bind import Program, Slot, Step
 from .copies import plain

@@ -2,9 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from ...frozen import dataclass
 from ...types import Tensor
 from ..bind import Program, Slot, Step
 from ..blas import cores

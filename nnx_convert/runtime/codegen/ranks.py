@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import reduce as r
 from ...types import Tensor
 from ..bind import Bound

@@ -5,9 +5,9 @@ The gates of a vector of units are neighbours in products and weights: [vector o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from ...frozen import dataclass
 from ...types import Shape
 from .ir import SHARED, Function, Module, number, vector
 from .micro import Micro

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
-from ...frozen import dataclass
 from ...ops import ex, norm, reduce as r
 from ...schema import OPS
 from ...types import B8

@@ -8,10 +8,10 @@ is computed, in 64 bits.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...types import Array, Tensor
 from ..fixedpoint import activation_range, away, grid, multipliers
 from .directed import single, toward_zero

@@ -1,8 +1,8 @@
 """Integers of 16 and 32 bits on another grid, as LiteRT's QUANTIZE of integers brings them there."""
 from __future__ import annotations
 
+from dataclasses import dataclass
 
-from ...frozen import dataclass
 from ...ops import host
 from ...types import BYTES, I16, I32, Q16A, Q16S, Tensor, Type
 from ..bind import Bound

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import image
 from ...types import BYTES
 from ..bind import Bound

@@ -5,8 +5,8 @@ innermost loop reads activations as products take them. Neighbours whose filters
 """
 from __future__ import annotations
 
+from dataclasses import dataclass
 
-from ...frozen import dataclass
 from .integers import widened
 from .ir import Function, Module, vector
 from .wholes import STEP, Walk

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from ...frozen import dataclass
 from ...ops import folds, host_math
 from ...types import F32, F64, I32, I64, U32, U64
 from ..bind import Bound

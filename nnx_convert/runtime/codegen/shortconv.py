@@ -5,10 +5,10 @@ bits: the bias, a multiplier of 15 bits, one rounding.
 """
 from __future__ import annotations
 
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import conv
 from ...types import I64, Q8S, QPC, Q16S, Array, Quant
 from ..bind import Bound

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ...frozen import dataclass
 from ...ops import elementwise as e, shifts as sh
 from ...types import Q16S, Quant
 from ..bind import Bound

@@ -5,10 +5,10 @@ There are some hundred samples and some dozen channels, so that all but samples 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import custom_signal as s
 from ...types import I16, U32, U64, Array, Q16S, product
 from ..bind import Bound

@@ -7,12 +7,12 @@ zeros make no NaN of it.
 """
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 from weakref import ref
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import conv
 from ...types import F32, Array
 from ..bind import Bound

@@ -3,9 +3,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ...frozen import dataclass
 from ...types import Shape
 from .ir import SHARED, Function, Module
 from .moves import address

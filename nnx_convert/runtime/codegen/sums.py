@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import elementwise as e
 from ...types import BYTES, Array, Shape, Tensor
 from ..bind import Bound, Slot

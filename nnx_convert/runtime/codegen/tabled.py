@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import convert as c, elementwise as e
 from ...types import BYTES, F32, Quant
 from ..bind import Bound

@@ -6,14 +6,13 @@ so that equal tasks are equal code, with the way to write it as a function. Its 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from typing import Protocol
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...schema import OpDef
 from ...types import BYTES, F16, Array, Tensor, Type
 from ..bind import Bound, Slot

@@ -6,9 +6,9 @@ loads and latency, and something for the begin and the end of each tile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
-from ...frozen import dataclass
 from ...types import Shape
 from .ir import Function
 from .machine import Machine

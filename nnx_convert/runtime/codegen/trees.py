@@ -5,10 +5,10 @@ many turns as the deepest of its trees is deep, whatever its way.
 """
 from __future__ import annotations
 
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import classical as c
 from ...types import F32, Array
 from ..bind import Bound

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from ...frozen import dataclass
 from ...ops import convert, elementwise as e, ex, functions as fn, host, host_math as hm
 from ...types import B8, Quant, Shape, Tensor, Type
 from ..bind import Bound

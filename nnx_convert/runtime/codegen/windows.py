@@ -2,11 +2,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import image, reduce as r
 from ...types import BYTES
 from ..bind import Bound

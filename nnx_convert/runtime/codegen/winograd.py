@@ -6,11 +6,11 @@ brought back, with what follows the convolution done in registers. What a thread
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...ops import conv
 from ...types import F32, Shape
 from ..bind import Bound, Slot
