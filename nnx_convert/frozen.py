@@ -31,7 +31,7 @@ else:
 
     def _init(cls, parts):
         """`__init__` of fields; it writes to the object's own dictionary, which a frozen class allows."""
-        space, args, lines = {"_absent": object()}, ["self"], ["_written = self.__dict__"]
+        space, args, lines = {"_absent": object()}, ["self"], ["own = self.__dict__"]
         for f in parts:
             value = f.name
             if f.default_factory is not MISSING:
@@ -43,7 +43,7 @@ else:
                 default = "" if f.default is MISSING else f"=_default_{f.name}"
                 args.append(f.name + ("=_absent" if f.default_factory is not MISSING else default))
             if f.init or f.default_factory is not MISSING:
-                lines.append(f"_written[{f.name!r}] = {value}")
+                lines.append(f"own[{f.name!r}] = {value}")
         if hasattr(cls, "__post_init__"):
             lines.append("self.__post_init__()")
         exec(f"def __init__({', '.join(args)}):\n  " + "\n  ".join(lines), space)

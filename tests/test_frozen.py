@@ -31,15 +31,6 @@ def several(maker: Callable[..., Any]) -> list[Any]:
 
         value: Any
 
-    @maker(frozen=True)
-    class Named:
-        """Fields called as what a method may use."""
-
-        own: Any
-        cls: Any = 1
-        names: Any = 2
-        space: Any = field(default_factory=list)
-
     @maker(frozen=True, eq=False)
     class Other:
         """Equal to itself alone."""
@@ -79,7 +70,7 @@ def several(maker: Callable[..., Any]) -> list[Any]:
     @maker(frozen=True)
     class Empty:
         """Nothing."""
-    return [Point, One, Named, Other, Open, Own, Nested, Empty]
+    return [Point, One, Other, Open, Own, Nested, Empty]
 
 
 BOTH = list(zip(*map(several, MAKERS.values()), strict=True))
