@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 from .codes import NARROW_DTYPES
-from .frozen import dataclass
 
 #: The NumPy types of arrays that users give and get; `object` is texts as `bytes` objects, `str` texts as strings.
 DTYPES = NARROW_DTYPES | {

@@ -1,11 +1,11 @@
 """What a device takes."""
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from .codes import FeatureLevel
 from .errors import UsageError
-from .frozen import dataclass
 
 if TYPE_CHECKING:
     from .schema import Checked, OpDef, OpError

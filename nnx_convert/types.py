@@ -2,13 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from .codes import OperandCode
-from .frozen import dataclass
 # As NAME is what the type checker takes for handing a name on.
 from .symbols import UNKNOWN as UNKNOWN, Undecided as Undecided, Unknown as Unknown  # noqa: PLC0414
 from .symbols import differ as differ, known as known, same as same, symbol as symbol  # noqa: PLC0414

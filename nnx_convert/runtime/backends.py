@@ -4,12 +4,11 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from ..errors import Notice, UsageError
-from ..frozen import dataclass
 
 if TYPE_CHECKING:
     from .steps import Bound

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..frozen import dataclass
 from ..model import Model, Operand
 from ..types import Entry, Rim, Shape
 

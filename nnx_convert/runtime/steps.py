@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RunError
-from ..frozen import dataclass
 from ..types import Array, Shape, Tensor, rebuilt
 
 if TYPE_CHECKING:

@@ -13,14 +13,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from importlib.util import find_spec
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
-
-from ...frozen import dataclass
 
 #: The variable that names another folder; "0" or nothing is no cache.
 VARIABLE = "NNX_CACHE"

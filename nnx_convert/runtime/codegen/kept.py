@@ -10,13 +10,13 @@ from __future__ import annotations
 import mmap
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
 from ...errors import ArtifactError
-from ...frozen import dataclass
 from ...model import Model
 from ...types import Shape
 from ..outline import Outline

@@ -9,9 +9,7 @@ import ctypes
 import mmap
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import field
-
-from ...frozen import dataclass
+from dataclasses import dataclass, field
 
 #: Section types and flags, symbol types: System V ABI, ELF-64.
 PROGRAM, SYMBOLS, RELOCATIONS, ZEROS, ALLOCATED = 1, 2, 4, 8, 2

@@ -5,11 +5,9 @@ import ctypes
 import os
 import sys
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
-
-from ...frozen import dataclass
 
 #: x86-64 features by the level they make; the baseline is what every such processor has.
 AVX2 = frozenset({"avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2",

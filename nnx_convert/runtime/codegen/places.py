@@ -2,12 +2,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ...frozen import dataclass
 from ...types import Array, Shape
 
 #: Bytes behind the arena's and the weights' last array that vectors may read (and never write).

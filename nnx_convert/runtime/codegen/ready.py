@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import RunError
-from ...frozen import dataclass
 from ...types import Array
 from ..memory import ALIGN, ARENAS
 from ..steps import Program, Slot, Step, failing, fill

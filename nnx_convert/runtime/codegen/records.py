@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
@@ -19,7 +20,6 @@ from typing import Any, Union, get_args, get_origin
 import numpy as np
 
 from ...codes import dtype_of
-from ...frozen import dataclass
 from ...model import Lifetime, Model, Operand
 from ...types import Array, ChannelQuant, Entry, Port, Quant, Rim, Shape, Source, Tensor, Type
 from ..steps import Slot

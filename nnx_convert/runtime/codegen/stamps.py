@@ -1,8 +1,8 @@
 """Profiled code: the machine's counter kept between tasks, in an area of the arena that only profiled programs have."""
 from __future__ import annotations
 
+from dataclasses import dataclass
 
-from ...frozen import dataclass
 from .ir import SHARED, Function, Module
 
 #: Bytes of a stamp: an unsigned integer of so many ticks.
