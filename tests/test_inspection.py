@@ -69,7 +69,8 @@ def test_memory_over_time(path: Path) -> None:
     memory = inspect(path).memory
     assert memory is not None and len(memory.live) == len(memory.steps) > 5
     assert 0 < max(memory.live) <= memory.arena
-    assert all(0 <= b.offset and b.offset + b.bytes <= memory.arena and -1 <= b.first <= b.last for b in memory.stretches)
+    assert all(0 <= b.offset and b.offset + b.bytes <= memory.arena and -1 <= b.first <= b.last
+               for b in memory.stretches)
 
 
 def test_open_sizes_are_told_and_measured_as_1() -> None:
