@@ -106,14 +106,15 @@ def bench(**options: Any) -> Work:
     return partial(bench_file, **options)
 
 
-@commands.command(epilog=examples("check model.tflite", "check model.onnx --target 29 --fail-on host,partitions>1",
+@commands.command(epilog=examples("check model.tflite", 'check model.onnx --target 29 --fail-on "host,partitions>1"',
                                   "check model.tflite --all-targets --json"),
                   short_help="what a device takes, what it does not, why, what to change")
 @click.argument("model", type=MODEL)
 @targeted
 @click.option("--all-targets", "every", is_flag=True, help="Beside it a line for each feature level there is.")
 @click.option("--fail-on", default="", metavar="CONDITIONS",
-              help="End with 4 where one is met: host, refused, level>29, partitions>1; separated by commas.")
+              help="End with 4 where one is met: host, refused, \"level>29\", \"partitions>1\" (quoted, for the shell); "
+                   "separated by commas.")
 @entered
 @shaped
 @reported
