@@ -113,8 +113,8 @@ def bench(**options: Any) -> Work:
 @targeted
 @click.option("--all-targets", "every", is_flag=True, help="Beside it a line for each feature level there is.")
 @click.option("--fail-on", default="", metavar="CONDITIONS",
-              help="End with 4 where one is met: host, refused, \"level>29\", \"partitions>1\" (quoted, for the shell); "
-                   "separated by commas.")
+              help='End with 4 where one is met: host, refused, "level>29", "partitions>1"; separated by commas, in '
+                   "quotes, as a shell reads > itself.")
 @entered
 @shaped
 @reported
