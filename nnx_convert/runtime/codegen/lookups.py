@@ -7,23 +7,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from ...ops import convert as c, elementwise as e, ex, host, host_math, shape as s
-from ...types import BYTES, Array, Quant, Tensor
-from ..bind import Bound, once
+from ...types import BYTES, Quant, Tensor
+from ..bind import Bound
 from ..kernels.shape import regrid
 from ..kernels.tables import INTEGERS, patterns
 from .copies import together, window
 from .elements import merged, spread, start, tensors_of
-from .ir import SHARED, Function, Module, width
+from .ir import SHARED, Function, Module
 from .machine import Machine
 from .places import Place
 from .strides import nest
+from .tables import answers, by_table, picked, run
 from .tasks import Family, Group, Task, Workshop, flat, native, slots_of
 
-#: Elements that one turn of a loop looks up.
-TURN = 8
 #: Functions of one element, and of two.
 ONE = (e.RELU, e.RELU1, e.RELU6, e.ABS, e.NEG, e.SQRT, e.RSQRT, e.FLOOR, e.EXP, e.LOGISTIC, e.TANH, e.HARD_SWISH,
        e.LOG, e.SIN, e.ELU, host.LEAKY_RELU, host.SQUARE, host.CEIL, host.COS, host.ROUND, host.RELU_0_TO_1,
@@ -33,58 +30,6 @@ CONVERSIONS = (c.CAST, ex.CAST_EX, c.DEQUANTIZE)
 TWO = (e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.PRELU, host.SQUARED_DIFFERENCE, e.EQUAL, e.NOT_EQUAL,
        e.GREATER, e.GREATER_EQUAL, e.LESS, e.LESS_EQUAL, ex.EQUAL_EX, ex.NOT_EQUAL_EX, ex.GREATER_EQUAL_EX,
        ex.LESS_EX)
-
-
-def answers(b: Bound, **given: Array) -> Array:
-    """An operation's answers where arguments of these names have these values."""
-    args = {**b.args, **{n: Tensor(b.args[n].type, v.shape, b.args[n].quant, v) for n, v in given.items()}}
-    shape = np.broadcast_shapes(*(v.shape for v in given.values()))
-    made = once(b.op, args, (Tensor(b.outs[0].type, shape, b.outs[0].quant),))
-    if made is None:
-        raise TypeError(b.op.name)
-    return np.ascontiguousarray(made[0])
-
-
-def picked(f: Function, element: str, item: int, x: str, at: str) -> str:
-    """The element of a table at x: the address of an integer of so many bytes and no sign."""
-    index = f.let(f"zext i{8 * item} {f.load(f'i{8 * item}', x, 0, item)} to i64")
-    size = width(element) // 8
-    return f.load(element, at, f.mul(index, size), size)
-
-
-def run(f: Function, x: str, to: str, table: str, items: tuple[int, int], first: str, last: str) -> None:
-    """Emit neighbours from first to last looked up; `items` are the sizes of x's elements and of the table's."""
-    def one(i: str, more: int = 0) -> None:
-        kind = f"i{8 * items[1]}"
-        value = picked(f, kind, items[0], f.at(x, f.add(f.mul(i, items[0]), more * items[0])), table)
-        f.store(kind, value, to, f.add(f.mul(i, items[1]), more * items[1]), items[1])
-    whole = f.add(first, f.mul(f.div(f.let(f"sub i64 {last}, {first}"), TURN), TURN))
-
-    def turn(i: str, _: list[str]) -> None:
-        for n in range(TURN):
-            one(i, n)
-    f.loop(first, whole, TURN, [], turn)
-    f.loop(whole, last, 1, [], lambda i, _: one(i))
-
-
-@dataclass(frozen=True)
-class Lookup:
-    """Each element of x by a table among the weights."""
-
-    x: Place
-    out: Place
-    table: int
-
-    def emit(self, m: Module) -> str:
-        """Write the function."""
-        return m.once(("lookup", self), lambda name: self._build(m, name))
-
-    def _build(self, m: Module, name: str) -> None:
-        f = Function(m, name, SHARED)
-        first, last = f.share(self.x.size)
-        x, out = f.at(self.x.base, self.x.offset), f.at(self.out.base, self.out.offset)
-        run(f, x, out, f.at("%weights", self.table), (self.x.item, self.out.item), first, last)
-        f.finish()
 
 
 def _narrow(t: Tensor) -> bool:
@@ -103,7 +48,7 @@ def _takes_one(b: Bound, machine: Machine) -> bool:
 
 def _make_one(w: Workshop, group: Group) -> Task:
     b = group.head
-    return Lookup(w.place(b.slots["x"]), w.place(b.outputs[0]), w.pack(answers(b, x=patterns(b.args["x"]))))
+    return by_table(w, w.place(b.slots["x"]), w.place(b.outputs[0]), answers(b, x=patterns(b.args["x"])))
 
 
 @dataclass(frozen=True)

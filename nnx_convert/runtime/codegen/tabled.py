@@ -11,6 +11,7 @@ from ...types import BYTES, F32, Quant
 from ..bind import Bound
 from ..fixedpoint import grid
 from ..kernels.quantized import ratio
+from ..kernels.tables import patterns
 from .integers import centred
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
@@ -19,7 +20,8 @@ from .nearest import product_scales
 from .places import Place
 from .requantise import Range, Steps, alike, narrowed, planned, rounded_away, scaled
 from .sums import summed, taken as taken_pair
-from .tasks import Family, Group, Task, Workshop, native
+from .tables import answers, by_table
+from .tasks import Family, Group, Task, Workshop, kind, native
 
 #: Floats beyond which a quotient is no integer of 32 bits.
 BEYOND = 2147483648.0
@@ -130,12 +132,20 @@ def _takes_dequantize(b: Bound, _: Machine) -> bool:
     return x.type in BYTES and isinstance(x.quant, Quant) and x.size > 0 and b.outs[0].type == F32
 
 
+def _regrids(group: Group, b: Bound, machine: Machine) -> bool:
+    """Whether bytes become reals only to be bytes again, of another type or grid: a function of 256 values."""
+    return not group.tail and kind(b.op) == c.QUANTIZE.name and _takes_quantize(b, machine)
+
+
 def _make_dequantize(w: Workshop, group: Group) -> Task:
     b = group.head
+    if group.tail:
+        reals = answers(b, x=patterns(b.args["x"]))
+        return by_table(w, w.place(b.slots["x"]), w.place(group.outputs[0]), answers(group.tail[0], x=reals))
     return Conversion(w.place(b.slots["x"]), w.place(b.outputs[0]), float(grid(b.args["x"])[0]),
                       Range.of(b.args["x"]), back=True)
 
 
 native(Family(_takes_product, _make_product), e.MUL, of_bytes=True)
 native(Family(_takes_quantize, _make_quantize), c.QUANTIZE)
-native(Family(_takes_dequantize, _make_dequantize), c.DEQUANTIZE)
+native(Family(_takes_dequantize, _make_dequantize, fuses=_regrids), c.DEQUANTIZE)

@@ -66,7 +66,20 @@ def joined(rng: np.random.Generator, kind: OperandCode) -> Net:
     return net
 
 
-CASES = {"one": (of_one, (Q8, Q8S, Q16S)), "two": (of_two, (Q8, Q8S)), "joined": (joined, (Q8, Q8S))}
+def regridded(rng: np.random.Generator, kind: OperandCode) -> Net:
+    """Bytes on another grid, by way of reals: any, the same one, and the same one half of the range away."""
+    net, shape = Net(), tuple(rng.integers(1, 30, 2).tolist())
+    scale, zero = grid(rng, kind)
+    x = net.input(raw(rng, shape, kind), kind, (scale, zero))
+    other, by = (Q8S, -128) if kind == Q8 else (Q8, 128)
+    outs = [net.op("host.QUANTIZE", net.op("DEQUANTIZE", x, shape=shape), shape=shape, kind=k, grid=g)
+            for k, g in ((kind, grid(rng, kind)), (kind, (scale, zero)), (other, (scale, zero + by)))]
+    net.model = net.finish(*outs)
+    return net
+
+
+CASES = {"one": (of_one, (Q8, Q8S, Q16S)), "two": (of_two, (Q8, Q8S)), "joined": (joined, (Q8, Q8S)),
+         "regridded": (regridded, (Q8, Q8S))}
 
 
 def any_kind(family: str) -> Callable[[np.random.Generator], Net]:
