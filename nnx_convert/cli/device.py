@@ -1,0 +1,52 @@
+"""`--emit ndk:DIR`: what to take to a device, with the inputs and outputs to test it by."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ..artifact.files import reason, write
+from ..emit.ndk import Golden, for_device, project
+from ..errors import InputError, UsageError
+from ..model import Model, default_rim
+from ..runtime import rim
+from ..runtime.compiled import CompiledModel, TensorSpec
+from ..types import Shape
+from .arrays import gathered
+
+#: What golden inputs are drawn with.
+SEED = 0
+
+
+def write_ndk(folder: str, model: Model, name: str, shapes: Mapping[str, Shape],
+              progress: Callable[[str], None]) -> None:
+    """Write the folder. Raises `StrictError` where no device has an operation, `InputError` where sizes are open."""
+    device = for_device(model)
+    progress("running")
+    found = golden(device, shapes)
+    progress("writing")
+    for path, pieces in project(device, name, found):
+        place = Path(folder, path)
+        made(place.parent)
+        write(place, pieces)
+
+
+def golden(model: Model, shapes: Mapping[str, Shape]) -> Golden:
+    """Drawn inputs as the operands have them, and what comes of them; states start as the source file says."""
+    given = {g.name: g.array for g in gathered([TensorSpec.of(p) for p in model.rim.inputs], shapes, {}, None, SEED)}
+    doors = rim.Doors(model)
+    arrays = doors.enter([given[p.name] if p.name in given else rim.initial(p) for p in model.rim.inputs])
+    inputs = [a for a in arrays if a is not None]
+    if len(inputs) < len(arrays):
+        raise InputError("an input that may be left out has no golden value")
+    own = replace(model, rim=default_rim(model.operands, model.inputs, model.outputs))
+    return Golden(inputs, CompiledModel(own).run(inputs), SEED)
+
+
+def made(folder: Path) -> None:
+    """The folder is there; raises `UsageError` where it cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot be a folder: {reason(error)}", os.fspath(folder)) from error
