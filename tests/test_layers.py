@@ -14,13 +14,14 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 TABLE = ("codes", "symbols", "types", "errors", "signature", "schema", "kinds", "ops")
 MODEL = (*TABLE, "model")
 GRAPH = (*TABLE, "graph")
-EVERYTHING = (*MODEL, "target", "graph", "frontends", "lowering", "runtime", "emit", "convert", "verify", "cli", "top")
+EVERYTHING = (*MODEL, "target", "graph", "frontends", "lowering", "runtime", "emit", "convert", "verify", "ci", "cli",
+              "top")
 MAY: dict[str, tuple[str, ...]] = {
     "codes": (), "symbols": (), "types": ("codes", "symbols"), "errors": ("codes",),
     **{TABLE[i]: TABLE[:i] for i in range(4, len(TABLE))},
     "target": TABLE, "graph": TABLE, "model": TABLE, "frontends": GRAPH, "lowering": (*GRAPH, "model", "target"),
     "runtime": MODEL, "emit": (*MODEL, "target"), "convert": EVERYTHING, "cli": EVERYTHING, "top": EVERYTHING,
-    "onnx_backend": EVERYTHING, "verify": EVERYTHING,
+    "onnx_backend": EVERYTHING, "verify": EVERYTHING, "ci": EVERYTHING,
 }
 #: What a top-level module or package belongs to, where that is not its own name.
 LAYER = {"contents": "types", "builder": "model", "artifact": "model", "__init__": "top", "__main__": "cli",

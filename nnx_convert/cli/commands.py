@@ -206,6 +206,26 @@ def diff(**options: Any) -> Work:
 
 @commands.command(epilog=examples("ops", "ops CONV_2D", "ops CONV_2D --json"),
                   short_help="what the op table says of an operation, or all of them")
+@commands.command(epilog=examples("ci nnx.toml", "ci nnx.toml --jobs 4 --junit out.xml", "ci nnx.toml --only 'digits*'",
+                                  "ci nnx.toml --dask tcp://scheduler:8786 --json"),
+                  short_help="check, verify and measure many models, from one file")
+@click.argument("file", type=MODEL)
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Entries at a time. [all cores]")
+@click.option("--only", multiple=True, metavar="NAME", help="The entries of this name, or pattern; repeatable.")
+@click.option("--junit", "junit_to", metavar="OUT.xml", type=MODEL, help="Write what came of it as JUnit's XML.")
+@click.option("--dask", metavar="ADDRESS",
+              help="Run the entries on the Dask cluster with this scheduler, whose workers see the same files.")
+@reported
+def ci(**options: Any) -> Work:
+    """Do what FILE, a TOML file of models, targets, references and budgets, asks for (docs/ci.md).
+
+    Each entry has a process of its own and a time limit. Ends with 4 where a target does not take what it should, else
+    with 1 where numbers differ or a budget is exceeded; before both with 5, 3 or 2 where an entry could not be judged.
+    """
+    from .integrating import run_entries
+    return partial(run_entries, **options)
+
+
 @click.argument("name", required=False)
 @reported
 def ops(**options: Any) -> Work:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -39,29 +39,39 @@ def verify_file(model: str, against: str, given: Mapping[str, str], archive: str
     """Do it; raises `NnxError`. Ends with `DIFFERENT` where anything diverges."""
     begun, name = time.perf_counter(), Path(model).name
     with Progress() as progress:
-        progress("reading")
-        subject = Subject(model, target, shapes)
-        try:
-            subject.outputs  # noqa: B018  (the file's faults come before those of options)
-            fed(subject, feed)
-            held = recorded(subject, against)
-            reference = opened(subject, against, held, per_op, backend, threads)
-            source = archive or (against if held and held[0].inputs and seed is None and not given else None)
-            sets = given_runs(subject, given, source, seed, count, feed, held)
-            progress("running")
-            found = verify(subject, reference, [{g.name: g.array for g in each} for each in sets], per_op=per_op,
-                           tolerance=tolerances(subject, atol, rtol, steps), backend=backend, threads=threads,
-                           feed=feed)
-        except NnxError as error:
-            raise error if name in error.where else error.at(name) from error
+        found, inputs = verified(model, against, given, archive, seed, count, feed, per_op, atol, rtol, steps, backend,
+                                 threads, target, shapes, progress)
     seconds = time.perf_counter() - begun
     if junit:
         save(junit, found, name, seconds)
     if report == "json":
-        show_json(as_json(found, name, seconds, sets[0], junit))
+        show_json(as_json(found, name, seconds, inputs, junit))
     else:
-        show(lines(found, name, seconds, sets[0], per_op, junit), LABEL)
+        show(lines(found, name, seconds, inputs, per_op, junit), LABEL)
     return ExitCode.GOOD if found.good else ExitCode.DIFFERENT
+
+
+def verified(model: str, against: str, given: Mapping[str, str], archive: str | None, seed: int | None,
+             count: int | None, feed: Mapping[str, str], per_op: bool, atol: float | None, rtol: float | None,
+             steps: int | None, backend: str, threads: int | None, target: Target, shapes: Mapping[str, Shape],
+             progress: Callable[[str], None]) -> tuple[Verdict, list[Given]]:
+    """The verdict, and the inputs of the first run; raises `NnxError` with the model's name."""
+    name = Path(model).name
+    progress("reading")
+    subject = Subject(model, target, shapes)
+    try:
+        subject.outputs  # noqa: B018  (the file's faults come before those of options)
+        fed(subject, feed)
+        held = recorded(subject, against)
+        reference = opened(subject, against, held, per_op, backend, threads)
+        source = archive or (against if held and held[0].inputs and seed is None and not given else None)
+        sets = given_runs(subject, given, source, seed, count, feed, held)
+        progress("running")
+        found = verify(subject, reference, [{g.name: g.array for g in each} for each in sets], per_op=per_op,
+                       tolerance=tolerances(subject, atol, rtol, steps), backend=backend, threads=threads, feed=feed)
+    except NnxError as error:
+        raise error if name in error.where else error.at(name) from error
+    return found, sets[0]
 
 
 def tolerances(subject: Subject, atol: float | None, rtol: float | None, steps: int | None

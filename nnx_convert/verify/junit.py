@@ -21,16 +21,16 @@ def document(verdict: Verdict, source: str, seconds: float) -> bytes:
               "skipped": str(len(verdict.skipped)), "time": f"{seconds:.3f}"}
     whole = ET.Element("testsuites", {"name": "nnx-convert verify", **{k: v for k, v in counts.items()
                                                                        if k != "skipped"}})
-    suite = ET.SubElement(whole, "testsuite", {"name": _clean(source), **counts})
-    run = _case(suite, source, f"runs beside {verdict.reference}")
+    suite = ET.SubElement(whole, "testsuite", {"name": clean(source), **counts})
+    run = case(suite, source, f"runs beside {verdict.reference}")
     if verdict.failure:
-        _failed(run, verdict.failure)
+        failed(run, verdict.failure)
     for kind, row in rows:
-        case = _case(suite, f"{source}.{kind}", f"{row.operation} {row.name}".strip())
+        found = case(suite, f"{source}.{kind}", f"{row.operation} {row.name}".strip())
         if not row.measure.good:
-            _failed(case, sentence(row.measure))
+            failed(found, sentence(row.measure))
     for name, why in verdict.skipped:
-        ET.SubElement(_case(suite, f"{source}.tensor", name), "skipped", {"message": _clean(why)})
+        ET.SubElement(case(suite, f"{source}.tensor", name), "skipped", {"message": clean(why)})
     ET.indent(whole)
     return bytes(ET.tostring(whole, encoding="utf-8", xml_declaration=True)) + b"\n"
 
@@ -54,15 +54,18 @@ def sentence(m: Measure) -> str:
     return f"{m.beyond} of {m.count} differ, {off}{ratio}; first at [{at}]: {m.got}, expected {m.expected}"
 
 
-def _case(suite: ET.Element, group: str, name: str) -> ET.Element:
-    return ET.SubElement(suite, "testcase", {"classname": _clean(group), "name": _clean(name), "time": "0"})
+def case(suite: ET.Element, group: str, name: str) -> ET.Element:
+    """A case of a suite."""
+    return ET.SubElement(suite, "testcase", {"classname": clean(group), "name": clean(name), "time": "0"})
 
 
-def _failed(case: ET.Element, why: str) -> None:
-    ET.SubElement(case, "failure", {"message": _clean(why), "type": "different"}).text = _clean(why)
+def failed(case: ET.Element, why: str) -> None:
+    """Say of a case that its numbers differ, and how."""
+    ET.SubElement(case, "failure", {"message": clean(why), "type": "different"}).text = clean(why)
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
+    """A text without what XML cannot hold."""
     return UNWRITABLE.sub("?", text)
 
 

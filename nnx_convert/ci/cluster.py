@@ -1,0 +1,73 @@
+"""Entries on a Dask cluster, whose workers see the files of the entries at the same paths: extra `dask`."""
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from ..errors import RunError, UsageError
+from .outcome import Outcome
+from .pool import Work, failed
+from .settings import Entry
+from .work import done
+
+#: Seconds that a scheduler is given to answer.
+PATIENCE = 10.0
+#: An entry at a time in a process: engines write to stderr and are kept from it, and times are times.
+_ALONE = threading.Lock()
+
+
+def ran(entries: Sequence[Entry], address: str, said: Callable[[str], None] = lambda stage: None, work: Work = done
+        ) -> tuple[Outcome, ...]:
+    """What came of the entries, in their order; those that are timed come after all others, and one by one.
+
+    An entry that its worker does not survive, or that takes longer than it may, fails by itself: the latter is told
+    from here, as a task cannot be ended from outside. Raises `UsageError`, `RunError` where there is no cluster.
+    """
+    found: dict[str, Outcome] = {}
+    with connected(address) as client:
+        for part in ([e for e in entries if e.latency is None], *([e] for e in entries if e.latency)):
+            tasks = {client.submit(alone, work, e, key=f"nnx-{e.name}-{time.time_ns()}", pure=False, retries=0): e
+                     for e in part}
+            for task, entry in tasks.items():
+                found[entry.name] = answer(task, entry)
+                said(f"{len(found)} of {len(entries)} entries done")
+    return tuple(found[e.name] for e in entries)
+
+
+def connected(address: str) -> Any:
+    """A client of the cluster."""
+    if find_spec("distributed") is None:
+        raise UsageError("--dask takes dask.distributed, which is not installed",
+                         hint="pip install 'nnx-convert[dask]'")
+    import distributed
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)        # what matters is told as an outcome
+    try:
+        client: Any = distributed.Client
+        return client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise RunError(f"no Dask scheduler answers: {' '.join(str(error).split())[:200]}", f"--dask {address}",
+                       "give the address that `dask scheduler` prints, as tcp://host:8786") from error
+
+
+def alone(work: Work, entry: Entry) -> Outcome:
+    """What a worker does."""
+    with _ALONE:
+        return work(entry)
+
+
+def answer(task: Any, entry: Entry) -> Outcome:
+    """A task's outcome, or why there is none."""
+    begun = time.monotonic()
+    try:
+        found: Outcome = task.result(timeout=entry.timeout)
+        return found
+    except TimeoutError:
+        task.cancel()
+        why = f"took longer than {entry.timeout:g} s"
+    except Exception as error:                     # KilledWorker, CancelledError, and whatever a worker raises
+        why = f"its worker failed: {type(error).__name__}: {error}"
+    return failed(entry, why, time.monotonic() - begun)
