@@ -30,7 +30,7 @@ class ExitCode(IntEnum):
                                     "budget of ci is exceeded",
                 ExitCode.USAGE: "an option, an argument or an output path makes no sense",
                 ExitCode.UNREADABLE: "the file is missing, broken, or holds what has no counterpart",
-                ExitCode.UNSUPPORTED: "the target does not take an operation: under --strict, or check --fail-on",
+                ExitCode.UNSUPPORTED: "the target does not take an operation: --strict, check --fail-on, --emit object",
                 ExitCode.FAILED: "the run failed, or its inputs do not fit; also a fault of the program itself"}[self]
 
 
@@ -125,6 +125,13 @@ class StrictError(NnxError):
     """Under `strict`, an operation the target does not take."""
 
     id = "NNX301"
+    exit_code = ExitCode.UNSUPPORTED
+
+
+class ExportError(NnxError):
+    """The model cannot become code: it has operations or types that only this package runs."""
+
+    id = "NNX302"
     exit_code = ExitCode.UNSUPPORTED
 
 

@@ -29,7 +29,8 @@ NAMED = {"level": "--target", "ex": "--no-ex", "experimental": "--no-experimenta
 def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_experimental: bool,
                  sparse: Literal["keep", "fold"], hybrid: Literal["exact", "float"],
                  int64: Literal["exact", "narrow"], qdq: Literal["codes", "floats"], strict: bool,
-                 signature: str | None, emits: Sequence[str], shapes: Mapping[str, Shape], report: str) -> None:
+                 signature: str | None, emits: Sequence[str], shapes: Mapping[str, Shape], report: str, triple: str | None = None,
+                 cpu_features: str = "baseline") -> None:
     """Do it; raises `NnxError`. The file is written before anything is said, so what is said is so."""
     begun, beside = time.perf_counter(), emitting.wanted(emits)
     wanted = Target(int(target.removeprefix("fl")), not no_ex, not no_experimental, sparse, hybrid, int64, qdq)
@@ -53,7 +54,7 @@ def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_ex
             save(converted, output)
         found = facts(converted, source=name, format=FORMATS[form], source_bytes=len(data),
                       seconds=time.perf_counter() - begun, arena_bytes=arena, measured=measured)
-        asked = emitting.Asked(model, wanted, shapes, signature, found)
+        asked = emitting.Asked(model, wanted, shapes, signature, found, triple, cpu_features)
         for kind_, path in beside:
             untouched(model, path)
             emitting.KINDS[kind_](path, asked, progress)

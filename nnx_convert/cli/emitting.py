@@ -26,6 +26,8 @@ class Asked:
     shapes: Mapping[str, Shape]
     signature: str | None
     facts: Facts
+    triple: str | None = None            # of the machines that code is for; None: of this one
+    features: str = "baseline"           # of their processors
 
 
 def html(path: str, asked: Asked, progress: Callable[[str], None]) -> None:
@@ -53,8 +55,14 @@ def measured(asked: Asked) -> tuple[Profile | None, str]:
         return None, error.text
 
 
+def code(path: str, asked: Asked, progress: Callable[[str], None]) -> None:
+    """A folder: the model as native code for an app without NNAPI, and what to test it by."""
+    from .exporting import write_object
+    write_object(path, asked.source, asked.shapes, asked.signature, asked.triple, asked.features, progress)
+
+
 #: What there is to emit: each writes a path.
-KINDS: dict[str, Callable[[str, Asked, Callable[[str], None]], None]] = {"html": html}
+KINDS: dict[str, Callable[[str, Asked, Callable[[str], None]], None]] = {"html": html, "object": code}
 
 
 def wanted(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -17,6 +17,9 @@ LEVELS = ("27", "28", "29", "30", "31", "fl6", "fl7", "fl8")
 ENGINES = ("litert", "onnxruntime", "openvino")
 #: Those of `runtime.backends`, which would have NumPy loaded before there is anything to compute.
 BACKENDS, ROUNDINGS = ("auto", "numpy", "native"), ("reference", "fast")
+#: Those of `aot`, for the same reason.
+TRIPLES = ("x86_64-linux-gnu", "aarch64-linux-gnu", "aarch64-linux-android")
+FEATURES = ("baseline", "avx2", "avx512", "neon", "dotprod", "host")
 #: What a file of a model is called: a shell completes the paths of such.
 MODEL = click.Path()
 
@@ -135,6 +138,16 @@ def targeted_by(options: dict[str, Any]) -> dict[str, Any]:
     level, no_ex, none = (options.pop(n) for n in ("target", "no_ex", "no_experimental"))
     ways = {n: options.pop(n) for n in ("sparse", "hybrid", "int64", "qdq")}
     return {**options, "target": Target(int(level.removeprefix("fl")), not no_ex, not none, **ways)}
+
+
+def coded(command: Function) -> Function:
+    """What --emit object makes code for."""
+    for option in reversed((
+            click.option("--triple", type=click.Choice(TRIPLES), help="What --emit object is for. [this machine]"),
+            click.option("--cpu-features", type=click.Choice(FEATURES), default="baseline", show_default=True,
+                         help="What its processors have: baseline is what all have, host what this one has."))):
+        command = option(command)
+    return command
 
 
 def sections(command: Function) -> Function:

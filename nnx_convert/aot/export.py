@@ -1,0 +1,97 @@
+"""A folder with all that an app, and a first look at it, need to run a model: see the templates beside this."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..artifact.files import reason, write
+from ..errors import UsageError
+from ..model import Model
+from ..runtime.bind import bind
+from ..runtime.codegen.machine import Machine
+from ..runtime.rim import Doors, completed, initial
+from ..runtime.runner import Compiled, call
+from ..runtime.steps import Options
+from ..types import Array, Tensor
+from .code import ALIGN, Code, Side, code
+from .interface import filled, identifier, shown, words
+
+#: Each template and the name of what is made of it.
+TEMPLATES = {"model.h": "nnx_@name@.h", "weights.S": "nnx_@name@_weights.S", "golden.S": "golden.S",
+             "main.c": "main.c", "CMakeLists.txt": "CMakeLists.txt", "README.md": "README.md"}
+#: How the build is told of another machine than the one it runs on, by triple.
+BUILDS = {
+    "x86_64-linux-gnu": "cmake -B build -DCMAKE_BUILD_TYPE=Release",
+    "aarch64-linux-gnu": "cmake -B build -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME=Linux "
+                         "-DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc",
+    "aarch64-linux-android": "cmake -B build -DCMAKE_BUILD_TYPE=Release -DANDROID_ABI=arm64-v8a "
+                             "-DCMAKE_TOOLCHAIN_FILE=$ANDROID_NDK/build/cmake/android.toolchain.cmake"}
+
+
+@dataclass(frozen=True)
+class Golden:
+    """The inputs of runs in a row, those of each in the model's order without its states, as its user gives them."""
+
+    runs: Sequence[Sequence[Any]]
+
+
+def export(model: Model, machine: Machine, folder: str | Path, name: str, golden: Golden) -> None:
+    """Write a model's code for a machine into a folder, which is made where there is none.
+
+    `name` is the model's, of which symbols and files have a part; inputs have the shapes of the golden ones. Golden
+    outputs are those of the NumPy kernels. Raises `ExportError` where there is more to the model than native code and
+    arrays, `InputError` where golden inputs do not fit, `UsageError` where nothing can be written.
+    """
+    doors, prefix = Doors(model), identifier(name)
+    runs = [doors.enter([initial(p) if a is None and p.state else a for p, a in
+                         zip(model.rim.inputs, completed(model.rim.inputs, given), strict=True)])
+            for given in golden.runs]
+    operands = [model.operands[i] for i in model.inputs]
+    tensors = [None if a is None else Tensor(o.type, a.shape, o.quant)
+               for o, a in zip(operands, runs[0], strict=True)]
+    found = code(model, tensors, machine, f"nnx_{prefix}")
+    said = {"name": prefix, "NAME": prefix.upper(), "model": shown(Path(name).name), "triple": machine.triple,
+            "features": " ".join(sorted(machine.features)), "build": BUILDS.get(machine.triple, BUILDS[
+                "x86_64-linux-gnu"]), "runs": str(len(runs)), **words(found)}
+    place = made(folder)
+    write(place / f"nnx_{prefix}.o", [found.image])
+    write(place / f"nnx_{prefix}_weights.bin", [found.weights.data])
+    write(place / "golden.bin", golden_bytes(model, tensors, found, runs))
+    for template, file in TEMPLATES.items():
+        text = files(__package__).joinpath("templates", template).read_text("utf-8")
+        write(place / filled(file, said), [filled(text, said).encode()])
+
+
+def made(folder: str | Path) -> Path:
+    """A folder that is there now; raises `UsageError`."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot be made: {reason(error)}", str(folder)) from error
+    return Path(folder)
+
+
+def golden_bytes(model: Model, tensors: Sequence[Tensor | None], found: Code, runs: Sequence[Sequence[Array | None]]
+                 ) -> Iterator[bytes]:
+    """What is given to each run and what that returns, each array from a multiple of 64 bytes on."""
+    with np.errstate(all="ignore"):
+        oracle = Compiled(bind(model, [t for t in tensors if t is not None], Options(1, call)))
+        states: dict[int, Array] = {}
+        for given in runs:
+            whole = [states.get(n, array) for n, array in enumerate(given)]
+            out = oracle.run(whole)
+            states = {before: out[after] for before, after in found.kept.items()}
+            yield from padded(found.inputs, whole)
+            yield from padded(found.outputs, out)
+
+
+def padded(sides: Sequence[Side], arrays: Sequence[Array | None]) -> Iterator[bytes]:
+    """The arrays of inputs or outputs."""
+    for side in sides:
+        data = np.ascontiguousarray(arrays[side.number]).tobytes()
+        yield data + bytes(-len(data) % ALIGN)
