@@ -12,7 +12,7 @@ from .. import __version__
 from . import screen
 from .group import Commands
 from .options import (
-    BACKENDS, MODEL, Work, coded, engines, entered, examples, named_files, profiled, reported, reports, rounded, sections,
+    BACKENDS, MODEL, Work, engines, entered, examples, named_files, profiled, reported, reports, rounded, sections,
     shaped, targeted, targeted_by, threaded)
 
 
@@ -23,7 +23,6 @@ def commands() -> None:
 
 
 @commands.command(epilog=examples("model.tflite", "model.tflite --emit html:model.html",
-                                  "model.tflite --emit object:build --triple aarch64-linux-android",
                                   "model.onnx -o small.nnx --target 29 --strict --json"),
                   short_help="what `nnx-convert MODEL` does")
 @click.argument("model", type=MODEL)
@@ -33,7 +32,6 @@ def commands() -> None:
 @click.option("--emit", "emits", multiple=True, metavar="html:FILE",
               help="Write a page as well: graph, device's verdict, memory, times; needs nothing but a browser.")
 @click.option("--strict", is_flag=True, help="Refuse what the device does not take; else it runs on the host.")
-@coded
 @entered
 @shaped
 @reports
@@ -206,8 +204,6 @@ def diff(**options: Any) -> Work:
     return partial(diff_files, **options)
 
 
-@commands.command(epilog=examples("ops", "ops CONV_2D", "ops CONV_2D --json"),
-                  short_help="what the op table says of an operation, or all of them")
 @commands.command(epilog=examples("ci nnx.toml", "ci nnx.toml --jobs 4 --junit out.xml", "ci nnx.toml --only 'digits*'",
                                   "ci nnx.toml --dask tcp://scheduler:8786 --json"),
                   short_help="check, verify and measure many models, from one file")
@@ -228,6 +224,8 @@ def ci(**options: Any) -> Work:
     return partial(run_entries, **options)
 
 
+@commands.command(epilog=examples("ops", "ops CONV_2D", "ops CONV_2D --json"),
+                  short_help="what the op table says of an operation, or all of them")
 @click.argument("name", required=False)
 @reported
 def ops(**options: Any) -> Work:
