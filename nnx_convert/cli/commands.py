@@ -12,8 +12,8 @@ from .. import __version__
 from . import screen
 from .group import Commands
 from .options import (
-    BACKENDS, MODEL, Work, engines, entered, examples, named_files, profiled, reported, reports, rounded, sections,
-    shaped, targeted, targeted_by, threaded)
+    BACKENDS, MODEL, Work, coded, engines, entered, examples, named_files, profiled, reported, reports, rounded,
+    sections, shaped, targeted, targeted_by, threaded)
 
 
 @click.group(cls=Commands, context_settings={"max_content_width": 100})
@@ -23,6 +23,7 @@ def commands() -> None:
 
 
 @commands.command(epilog=examples("model.tflite", "model.tflite --emit html:model.html",
+                                  "model.tflite --emit object:build --triple aarch64-linux-android",
                                   "model.onnx -o small.nnx --target 29 --strict --json"),
                   short_help="what `nnx-convert MODEL` does")
 @click.argument("model", type=MODEL)
@@ -32,6 +33,7 @@ def commands() -> None:
 @click.option("--emit", "emits", multiple=True, metavar="html:FILE",
               help="Write a page as well: graph, device's verdict, memory, times; needs nothing but a browser.")
 @click.option("--strict", is_flag=True, help="Refuse what the device does not take; else it runs on the host.")
+@coded
 @entered
 @shaped
 @reports
