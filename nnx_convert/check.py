@@ -138,7 +138,7 @@ def _checked(model: Model, target: Target, changes: Mapping[str, str]) -> Check:
     found = []
     for v in verdicts(model, target):
         change = changes.get(v.place.origin, REPLACE if changes else RECONVERT)
-        if change == REPLACE and of_table(v.place.name, v.rule):
+        if change == REPLACE and (of_table(v.place.name, v.rule) or target.limits and target.limits.has(v.rule)):
             change = HOLD
         found.append(v if v.taken else replace(v, change=change))
     taken = taker(target)
@@ -169,11 +169,13 @@ def _trials(lowering: Lowering, target: Target, left: set[str]) -> Iterator[tupl
     All of it together comes first, unsaid: where that changes nothing, no part of it does.
     """
     options = {"--hybrid float": replace(target, hybrid="float"), "--int64 narrow": replace(target, int64="narrow"),
-               "--qdq codes": replace(target, qdq="codes"), "--qdq floats": replace(target, qdq="floats"),
-               "a device with NNAPI-EX": replace(target, ex=True),
-               "a device with DENSIFY": replace(target, experimental=True)}
-    higher = [n for n in LEVELS if n > target.level]
-    most = replace(target, level=max(LEVELS), ex=True, experimental=True, hybrid="float", int64="narrow")
+               "--qdq codes": replace(target, qdq="codes"), "--qdq floats": replace(target, qdq="floats")}
+    most, higher = replace(target, hybrid="float", int64="narrow"), list[int]()
+    if target.limits is None:                    # a device is what it is
+        options |= {"a device with NNAPI-EX": replace(target, ex=True),
+                    "a device with DENSIFY": replace(target, experimental=True)}
+        most, higher = replace(most, level=max(LEVELS), ex=True, experimental=True), [
+            n for n in LEVELS if n > target.level]
     if not left:
         return
     sized = lowering.sized
@@ -189,4 +191,5 @@ def _trials(lowering: Lowering, target: Target, left: set[str]) -> Iterator[tupl
         if left:
             yield f"--target {'fl' * (level > 1_000_000)}{level_name(level)}", replace(target, level=level), lowering
     if left:
-        yield "a higher level and the options above together", most, sized or lowering
+        yield "a higher level and the options above together" if higher else "the options above together", most, \
+            sized or lowering

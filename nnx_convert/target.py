@@ -1,13 +1,15 @@
 """What a device takes."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from .codes import FeatureLevel
 from .errors import UsageError
 
 if TYPE_CHECKING:
+    from .limits import Limits
     from .schema import Checked, OpDef, OpError
 
 
@@ -21,7 +23,7 @@ class Target:
     the host, or as NNAPI's float operations on dequantised weights. `int64`: 64-bit integers are computed in 32 bits
     where that is proven to be the same, on the host elsewhere, or in 32 bits wherever there is an operation. `qdq`:
     what ONNX dequantises, computes and quantises is one operation on codes, whose rounding is NNAPI's, or floats
-    between codes, rounded as ONNX says.
+    between codes, rounded as ONNX says. `limits`: what the device takes of that, where it is less; see `from_toml`.
     Raises `UsageError` on a level that does not exist.
     """
 
@@ -32,6 +34,25 @@ class Target:
     hybrid: Literal["exact", "float"] = "exact"
     int64: Literal["exact", "narrow"] = "exact"
     qdq: Literal["codes", "floats"] = "codes"
+    limits: Limits | None = None
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Target:
+        """A device described by a TOML file: its level, its operations, and rules on types, ranks, shapes and values.
+
+        The format is told in docs/targets.md. Raises `UsageError`, naming the file, on what makes no sense.
+        """
+        from .limits import read
+        ways, limits = read(path)
+        try:
+            return cls(**ways, limits=limits)
+        except UsageError as error:
+            raise error.at(str(path)) from error
+
+    @property
+    def whole(self) -> Target:
+        """The same level and ways without a device's own limits."""
+        return replace(self, limits=None)
 
     def __post_init__(self) -> None:
         level = self.level + 1_000_000 if 6 <= self.level <= 8 else int(self.level)
@@ -60,13 +81,18 @@ class Target:
             return f"{op.name} is {'a composite' if op.code is None else 'of NNAPI-EX'}"
         if isinstance(verdict, Exception):
             return str(verdict)
-        if verdict.level == FeatureLevel.EXPERIMENTAL:
+        return self._of_level(op, verdict.level) or ("" if self.limits is None else self.limits.fault(op, verdict))
+
+    def _of_level(self, op: OpDef, level: int) -> str:
+        """Why the feature level does not take what takes this one."""
+        if level == FeatureLevel.EXPERIMENTAL:
             return "" if self.experimental else f"{op.name} is experimental"
-        return f"{op.name} takes level {level_name(verdict.level)}" if verdict.level > self.level else ""
+        return f"{op.name} takes level {level_name(level)}" if level > self.level else ""
 
     def __str__(self) -> str:
         extras = [n for n, there in (("EX", self.ex), ("DENSIFY", self.experimental)) if there]
-        return " + ".join([f"level {level_name(self.level)}", *extras])
+        level = " + ".join([f"level {level_name(self.level)}", *extras])
+        return level if self.limits is None else f"{self.limits.name} ({level})"
 
 
 def level_name(level: int) -> str:

@@ -24,8 +24,8 @@ MAY: dict[str, tuple[str, ...]] = {
     "onnx_backend": EVERYTHING, "verify": EVERYTHING, "ci": EVERYTHING,
 }
 #: What a top-level module or package belongs to, where that is not its own name.
-LAYER = {"contents": "types", "builder": "model", "artifact": "model", "__init__": "top", "__main__": "cli",
-         "cli_run": "cli",
+LAYER = {"contents": "types", "limits": "target", "builder": "model", "artifact": "model", "__init__": "top",
+         "__main__": "cli", "cli_run": "cli",
          **dict.fromkeys(("aot", "check", "comparison", "inspection", "page"), "convert")}
 #: Heavy packages -> the layers that may import them.
 OUTSIDE = {"onnx": {"frontends", "onnx_backend", "verify"}, "tflite": {"frontends"}, "flatbuffers": {"frontends"},

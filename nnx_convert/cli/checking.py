@@ -59,10 +59,11 @@ def check_file(model: str, target: Target, every: bool, fail_on: str, signature:
                shapes: Mapping[str, Shape], report: str) -> ExitCode:
     """Do it; raises `NnxError`. Ends with `UNSUPPORTED` where a condition of --fail-on is met."""
     begun, asked = time.perf_counter(), conditions(fail_on)
-    targets = [replace(target, level=n) for n in LEVELS] if every else [target]
+    levels = [replace(target.whole, level=n) for n in LEVELS] if every else []
+    targets = levels if target in levels else [target, *levels]
     with Progress() as progress:
         found = checks(model, targets, shapes=shapes, signature=signature, progress=progress)
-    own = found[[c.target.level for c in found].index(target.level)]
+    own = found[targets.index(target)]
     met = [c for c in asked if c.met(own)]
     seconds, name = time.perf_counter() - begun, Path(model).name
     if report == "json":
@@ -155,7 +156,8 @@ def table(found: Sequence[Check]) -> Iterator[tuple[str, str]]:
     """A line for each target."""
     yield "targets", f"{'level':<8}{'device':>8}{'host':>8}{'refused':>9}{'partitions':>12}"
     for c in found:
-        yield "", (f"{level_name(c.target.level):<8}{len(c.verdicts) - c.refused:>8}{c.host:>8}{c.refused:>9}"
+        called = level_name(c.target.level) if c.target.limits is None else f"{c.target.limits.name:.20} "
+        yield "", (f"{called:<8}{len(c.verdicts) - c.refused:>8}{c.host:>8}{c.refused:>9}"
                    f"{len(c.partitions):>12}")
 
 

@@ -44,7 +44,7 @@ def convert(**options: Any) -> Work:
     conversion follows are for source files. A file called like a command is given as ./run.
     """
     from .converting import convert_file
-    return partial(convert_file, **options)
+    return partial(convert_file, **targeted_by(options))
 
 
 @commands.command(epilog=examples("run model.tflite --random 1", "run model.nnx --input image=cat.npy --output out.npz",

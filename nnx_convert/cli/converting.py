@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Literal
 
 from ..artifact import from_bytes, save
 from ..artifact.container import Buffer
@@ -23,38 +22,36 @@ from .screen import Progress, Volume, show, show_json, volume
 
 FORMATS = {"tflite": "TFLite", "onnx": "ONNX", "nnx": "NNX"}
 #: The options of a target's fields that are not called as these.
-NAMED = {"level": "--target", "ex": "--no-ex", "experimental": "--no-experimental"}
+NAMED = {"level": "--target", "ex": "--no-ex", "experimental": "--no-experimental", "limits": "--target"}
 
 
-def convert_file(model: str, output: str | None, target: str, no_ex: bool, no_experimental: bool,
-                 sparse: Literal["keep", "fold"], hybrid: Literal["exact", "float"],
-                 int64: Literal["exact", "narrow"], qdq: Literal["codes", "floats"], strict: bool,
-                 signature: str | None, emits: Sequence[str], shapes: Mapping[str, Shape], report: str, triple: str | None = None,
+def convert_file(model: str, output: str | None, target: Target, strict: bool, signature: str | None,
+                 emits: Sequence[str], shapes: Mapping[str, Shape], report: str, triple: str | None = None,
                  cpu_features: str = "baseline") -> None:
     """Do it; raises `NnxError`. The file is written before anything is said, so what is said is so."""
-    begun, beside = time.perf_counter(), emitting.wanted(emits)
-    wanted = Target(int(target.removeprefix("fl")), not no_ex, not no_experimental, sparse, hybrid, int64, qdq)
+    begun, beside = time.perf_counter(), emitting.wanted(emits, triple, cpu_features)
     with Progress() as progress:
         data, name = read(model)
         form = kind(data)
         if form == "nnx":
+            given = [f.name for f in fields(Target) if getattr(target, f.name) != f.default]
             nothing_to_obey(name, {
-                **{NAMED.get(f.name, f"--{f.name}"): getattr(wanted, f.name) != f.default for f in fields(Target)},
-                "--strict": strict, "--signature": signature is not None, "--shape": bool(shapes)})
+                **{NAMED.get(n, f"--{n}"): True for n in given}, "--strict": strict,
+                "--signature": signature is not None, "--shape": bool(shapes)})
             converted = loaded(data, name)
         else:
             output = output or f"{Path(model).stem}.nnx"
             untouched(model, output)
-            converted = convert(model, wanted, shapes=shapes, strict=strict, progress=progress, signature=signature)
+            converted = convert(model, target, shapes=shapes, strict=strict, progress=progress, signature=signature)
         progress("planning")
-        measured = converted if form == "nnx" else at_size_1(converted, model, wanted, signature)
+        measured = converted if form == "nnx" else at_size_1(converted, model, target, signature)
         arena = arena_bytes(measured)
         progress("writing")
         if output:
             save(converted, output)
         found = facts(converted, source=name, format=FORMATS[form], source_bytes=len(data),
                       seconds=time.perf_counter() - begun, arena_bytes=arena, measured=measured)
-        asked = emitting.Asked(model, wanted, shapes, signature, found, triple, cpu_features)
+        asked = emitting.Asked(model, target, shapes, signature, found, triple, cpu_features)
         for kind_, path in beside:
             untouched(model, path)
             emitting.KINDS[kind_](path, asked, progress)

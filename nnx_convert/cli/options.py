@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from ..errors import ExitCode
 from . import screen
@@ -22,6 +24,27 @@ TRIPLES = ("x86_64-linux-gnu", "aarch64-linux-gnu", "aarch64-linux-android")
 FEATURES = ("baseline", "avx2", "avx512", "neon", "dotprod", "host")
 #: What a file of a model is called: a shell completes the paths of such.
 MODEL = click.Path()
+
+
+class Device(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic from click 8.3 on
+    """A feature level, or the path of a TOML file that describes a device."""
+
+    name = "device"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text itself, where it is one of these."""
+        if value not in LEVELS and not value.endswith(".toml"):
+            self.fail(f"{value!r} is neither a level ({', '.join(LEVELS)}) nor a .toml file", param, ctx)
+        return value
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """What help shows for it."""
+        return f"[{'|'.join(LEVELS)}|FILE.toml]"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The levels, and files."""
+        levels = [CompletionItem(n) for n in LEVELS if n.startswith(incomplete)]
+        return [*levels, *MODEL.shell_complete(ctx, param, incomplete)]
 
 
 def named_sizes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -112,8 +135,9 @@ def threaded(text: str) -> Callable[[Function], Function]:
 def targeted(command: Function) -> Function:
     """What the device is, and how a model is lowered for it."""
     for option in reversed((
-            click.option("--target", type=click.Choice(LEVELS), default="30", show_default=True,
-                         help="The NNAPI feature level of the device."),
+            click.option("--target", type=Device(), default="30", show_default=True,
+                         help="The NNAPI feature level of the device; or a file with the level, operations, types, "
+                              "ranks and shapes that it takes (docs/targets.md)."),
             click.option("--no-ex", is_flag=True, help="The device has no NNAPI-EX operations."),
             click.option("--no-experimental", is_flag=True, help="The device has no DENSIFY."),
             click.option("--sparse", type=click.Choice(("keep", "fold")), default="keep", show_default=True,
@@ -133,11 +157,17 @@ def targeted(command: Function) -> Function:
 
 
 def targeted_by(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of `targeted` as the target that they say."""
+    """The options of `targeted` as the target that they say; beside a device's file they are what is asked of it."""
+    from dataclasses import replace
+
     from ..target import Target
-    level, no_ex, none = (options.pop(n) for n in ("target", "no_ex", "no_experimental"))
-    ways = {n: options.pop(n) for n in ("sparse", "hybrid", "int64", "qdq")}
-    return {**options, "target": Target(int(level.removeprefix("fl")), not no_ex, not none, **ways)}
+    device, no_ex, none = (options.pop(n) for n in ("target", "no_ex", "no_experimental"))
+    given, ways = click.get_current_context().get_parameter_source, ("sparse", "hybrid", "int64", "qdq")
+    asked: dict[str, Any] = {n: options[n] for n in ways if given(n) is not ParameterSource.DEFAULT}
+    asked |= {n: False for n, lacking in (("ex", no_ex), ("experimental", none)) if lacking}
+    found = Target.from_toml(device) if device.endswith(".toml") else Target(int(device.removeprefix("fl")))
+    rest = {n: v for n, v in options.items() if n not in ways}
+    return {**rest, "target": replace(found, **asked)}
 
 
 def coded(command: Function) -> Function:

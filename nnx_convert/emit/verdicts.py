@@ -63,7 +63,7 @@ def broken(whole: Model, m: Model, place: Place, o: Operation, c: Checked, targe
         return why_host(whole.notes if m is whole else (*m.notes, *whole.notes), place.origin, place.name)
     fault = target.fault(o.op, c)
     return reason(o.op, c, [m.operands[i].tensor() for i in o.outputs]) if fault and not o.op.ex and \
-        c.level != FeatureLevel.EXPERIMENTAL else fault
+        target.level < c.level != FeatureLevel.EXPERIMENTAL else fault
 
 
 def taker(target: Target) -> Callable[[Model, int], bool]:

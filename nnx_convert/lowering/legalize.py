@@ -10,6 +10,7 @@ from ..ops import conv, convert, elementwise as e, ex, gather, host, image, redu
 from ..schema import OPS
 from ..symbols import same
 from ..types import B8, F32, I32, Q8, QPC, Tensor, known
+from .fuse import ACTIVATIONS, TAKERS
 from .rewrite import Refusal, Result, Rewriter, Rules
 
 PREFER_EX = Rules("prefer EX")
@@ -139,6 +140,16 @@ def mean_as_pool(g: Rewriter, node: Node) -> Result:
         return None
     y = g(image.AVERAGE_POOL_2D, x, scheme=2, sw=1, sh=1, kw=x.shape[2], kh=x.shape[1], act=0)
     return g.legal(y if node.args["keep"] else reshaped(g, y, node))
+
+
+@LEGALIZE.on(*TAKERS)
+def activation_after(g: Rewriter, node: Node) -> Result:
+    """A device may take an operation and an activation, but not both in one; on one grid that is the same."""
+    act = ACTIVATIONS.get(node.args["act"])
+    if act is None or g.target.limits is None or not g.fault(node):
+        return None
+    made = g(node.op, out=node.outputs[0].tensor, **node.args | {"act": 0})
+    return g.legal(g(act, made, out=node.outputs[0].tensor))
 
 
 @LEGALIZE.on(shape.EXPAND_DIMS, shape.SQUEEZE)

@@ -9,6 +9,7 @@ import pytest
 from tflite_writer import TFLiteWriter
 
 from nnx_convert.cli.converting import convert_file
+from nnx_convert.target import Target
 
 
 def written(path: Path, signature: list[int] | None) -> str:
@@ -26,7 +27,7 @@ def written(path: Path, signature: list[int] | None) -> str:
 def test_open_sizes_are_measured_as_1(signature: list[int] | None, at_1: bool, tmp_path: Path,
                                       capsys: pytest.CaptureFixture[str]) -> None:
     source = written(tmp_path / "m.tflite", signature)
-    options = ("30", False, False, "keep", "exact", "exact", "codes", False, None, (), {})
+    options = (Target(), False, None, (), {})
     convert_file(source, str(tmp_path / "m.nnx"), *options, "json")
     said = json.loads(capsys.readouterr().out)
     assert (said["measured_at_1"], said["macs"]) == (at_1, 12) and said["arena_bytes"] > 0

@@ -17,6 +17,7 @@ from rule_cases import TARGETS, graph_of, numbers
 
 from nnx_convert.convert import evaluate
 from nnx_convert.graph import Graph
+from nnx_convert.limits import Limit, Limits, Span
 from nnx_convert.lowering.flatten import flatten
 from nnx_convert.lowering.host import HOST
 from nnx_convert.lowering.expand import EXPAND
@@ -82,8 +83,12 @@ def test_lowering_keeps_the_answer(name: str, target: Target) -> None:
             np.testing.assert_array_equal(got, want)
 
 
+#: A device that takes no activation in another operation.
+BARE = Target(limits=Limits("bare", rules=(Limit("no act", operand="act", values=(Span(0, 0),)),)))
+
+
 def test_every_rule_fires() -> None:
-    fired = {ev.rule for made in CASES.values() for t in TARGETS for ev in lower(graph_of(*made), t, evaluate)[1]
-             if ev.did}
+    fired = {ev.rule for made in CASES.values() for t in (*TARGETS, BARE)
+             for ev in lower(graph_of(*made), t, evaluate)[1] if ev.did}
     rules = {f.__name__ for rs in (NARROW, EXPAND, PREFER_EX, LEGALIZE, MASKS) for fs in rs.by_op.values() for f in fs}
     assert rules <= fired
