@@ -4,8 +4,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..artifact import from_bytes
 from ..artifact.files import write
-from ..convert import compile
+from ..convert import compile, convert, kind, read
 from ..emit.facts import Facts
 from ..errors import NnxError, UsageError
 from ..runtime.profile import Profile
@@ -55,6 +56,15 @@ def measured(asked: Asked) -> tuple[Profile | None, str]:
         return None, error.text
 
 
+def ndk(path: str, asked: Asked, progress: Callable[[str], None]) -> None:
+    """A folder: C++ that builds and runs the model on a device through NNAPI, and what to test it by."""
+    from .device import write_ndk
+    data, name = read(asked.source)
+    model = from_bytes(data) if kind(data) == "nnx" else convert(
+        asked.source, asked.target, shapes=asked.shapes, signature=asked.signature)
+    write_ndk(path, model, name, asked.shapes, progress)
+
+
 def code(path: str, asked: Asked, progress: Callable[[str], None]) -> None:
     """A folder: the model as native code for an app without NNAPI, and what to test it by."""
     from .exporting import write_object
@@ -62,15 +72,20 @@ def code(path: str, asked: Asked, progress: Callable[[str], None]) -> None:
 
 
 #: What there is to emit: each writes a path.
-KINDS: dict[str, Callable[[str, Asked, Callable[[str], None]], None]] = {"html": html, "object": code}
+KINDS: dict[str, Callable[[str, Asked, Callable[[str], None]], None]] = {"html": html, "object": code, "ndk": ndk}
 
 
-def wanted(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """KIND:PATH as pairs; raises `UsageError`."""
+def wanted(texts: Sequence[str], triple: str | None = None, features: str = "baseline") -> tuple[tuple[str, str], ...]:
+    """KIND:PATH as pairs; raises `UsageError`, also on what no code is made for."""
     found = []
     for text in texts:
         kind, _, path = text.partition(":")
         if kind not in KINDS or not path:
             raise UsageError(f"--emit does not know {text!r}", hint=f"it takes {', '.join(f'{k}:PATH' for k in KINDS)}")
         found.append((kind, path))
+    if any(KINDS[kind] is code for kind, _ in found):
+        from ..aot import machine
+        machine(triple, features)
+    elif triple or features != "baseline":
+        raise UsageError("--triple and --cpu-features say what code is for", hint="give --emit object:DIR with them")
     return tuple(found)

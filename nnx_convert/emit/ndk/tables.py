@@ -94,11 +94,10 @@ def graph(m: Model, n: int, pool: Pool, number: dict[int, int]) -> Iterator[str]
     if channels:
         yield from (f"const Channels channels_{n}[] = {{", *channels, "};")
     yield f"const Operation operations_{n}[] = {{"
-    for o, origin in zip(m.operations, m.origin or ("",) * len(m.operations), strict=True):
-        place = f"  // {comment(origin)}" if origin else ""
-        ex = "true" if o.op.ex else "false"
-        yield (f"    {{ANEURALNETWORKS_{o.op.name}, {ex}, {pool.listed(o.inputs)}, {pool.listed(o.outputs)}, "
-               f"{quoted(o.op.name)}}},{place}")
+    for operation, origin in zip(m.operations, m.origin or ("",) * len(m.operations), strict=True):
+        op, place = operation.op, f"  // {comment(origin)}" if origin else ""
+        yield (f"    {{ANEURALNETWORKS_{op.name}, {'true' if op.ex else 'false'}, {pool.listed(operation.inputs)}, "
+               f"{pool.listed(operation.outputs)}, {quoted(op.name)}}},{place}")
     yield from ("};", "")
 
 
