@@ -51,7 +51,7 @@ def convert_file(model: str, output: str | None, target: Target, strict: bool, s
             save(converted, output)
         found = facts(converted, source=name, format=FORMATS[form], source_bytes=len(data),
                       seconds=time.perf_counter() - begun, arena_bytes=arena, measured=measured)
-        asked = emitting.Asked(model, target, shapes, signature, found, triple, cpu_features)
+        asked = emitting.Asked(model, converted, target, shapes, signature, found, triple, cpu_features)
         for kind_, path in beside:
             untouched(model, path)
             emitting.KINDS[kind_](path, asked, progress)

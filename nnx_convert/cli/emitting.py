@@ -3,12 +3,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from ..artifact import from_bytes
 from ..artifact.files import write
-from ..convert import compile, convert, kind, read
+from ..convert import compile
 from ..emit.facts import Facts
 from ..errors import NnxError, UsageError
+from ..model import Model
 from ..runtime.profile import Profile
 from ..target import Target
 from ..types import Shape
@@ -23,6 +24,7 @@ class Asked:
     """What was converted, and how: all that something beside the .nnx file is made from."""
 
     source: str
+    model: Model
     target: Target
     shapes: Mapping[str, Shape]
     signature: str | None
@@ -59,10 +61,7 @@ def measured(asked: Asked) -> tuple[Profile | None, str]:
 def ndk(path: str, asked: Asked, progress: Callable[[str], None]) -> None:
     """A folder: C++ that builds and runs the model on a device through NNAPI, and what to test it by."""
     from .device import write_ndk
-    data, name = read(asked.source)
-    model = from_bytes(data) if kind(data) == "nnx" else convert(
-        asked.source, asked.target, shapes=asked.shapes, signature=asked.signature)
-    write_ndk(path, model, name, asked.shapes, progress)
+    write_ndk(path, asked.model, Path(asked.source).name, asked.shapes, progress)
 
 
 def code(path: str, asked: Asked, progress: Callable[[str], None]) -> None:
