@@ -24,13 +24,19 @@ from .interface import filled, identifier, shown, words
 #: Each template and the name of what is made of it.
 TEMPLATES = {"model.h": "nnx_@name@.h", "weights.S": "nnx_@name@_weights.S", "golden.S": "golden.S",
              "main.c": "main.c", "CMakeLists.txt": "CMakeLists.txt", "README.md": "README.md"}
-#: How the build is told of another machine than the one it runs on, by triple.
+#: How the example is built and run, by what the triple says of the machine; {0} is the example's name.
+RELEASE = "cmake -B build -DCMAKE_BUILD_TYPE=Release"
 BUILDS = {
-    "x86_64-linux-gnu": "cmake -B build -DCMAKE_BUILD_TYPE=Release",
-    "aarch64-linux-gnu": "cmake -B build -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME=Linux "
-                         "-DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc",
-    "aarch64-linux-android": "cmake -B build -DCMAKE_BUILD_TYPE=Release -DANDROID_ABI=arm64-v8a "
-                             "-DCMAKE_TOOLCHAIN_FILE=$ANDROID_NDK/build/cmake/android.toolchain.cmake"}
+    "x86_64-linux-gnu": f"{RELEASE}\ncmake --build build\nctest --test-dir build",
+    "aarch64-linux-gnu": f"{RELEASE} -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \\\n"
+                         "    -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc    # on an aarch64, without these two lines\n"
+                         "cmake --build build\nqemu-aarch64 -L /usr/aarch64-linux-gnu build/{0}",
+    "aarch64-linux-android": f"{RELEASE} -DANDROID_ABI=arm64-v8a -DANDROID_PLATFORM=android-24 \\\n"
+                             "    -DCMAKE_TOOLCHAIN_FILE=$ANDROID_NDK/build/cmake/android.toolchain.cmake\n"
+                             "cmake --build build\nadb push build/{0} /data/local/tmp\n"
+                             "adb shell /data/local/tmp/{0}"}
+#: What CMake calls the processors, as a pattern.
+PROCESSORS = {"x86_64": "^(x86_64|AMD64|amd64)$", "aarch64": "^(aarch64|arm64|ARM64)$"}
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,8 @@ def export(model: Model, machine: Machine, folder: str | Path, name: str, golden
                for o, a in zip(operands, runs[0], strict=True)]
     found = code(model, tensors, machine, f"nnx_{prefix}")
     said = {"name": prefix, "NAME": prefix.upper(), "model": shown(Path(name).name), "triple": machine.triple,
-            "features": " ".join(sorted(machine.features)), "build": BUILDS.get(machine.triple, BUILDS[
-                "x86_64-linux-gnu"]), "runs": str(len(runs)), **words(found)}
+            "features": " ".join(sorted(machine.features)), "processor": PROCESSORS[machine.triple.partition("-")[0]],
+            "build": BUILDS[machine.triple].format(f"nnx_{prefix}_example"), "runs": str(len(runs)), **words(found)}
     place = made(folder)
     write(place / f"nnx_{prefix}.o", [found.image])
     write(place / f"nnx_{prefix}_weights.bin", [found.weights.data])

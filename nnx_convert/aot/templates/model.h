@@ -14,7 +14,8 @@ enum nnx_type {
     NNX_INT64, NNX_UINT64, NNX_BOOL
 };
 
-/* An input or output: a dense array, the last axis fastest. Where scale is not 0, real = scale * (q - zero_point). */
+/* An input or output: a dense array, the last axis fastest. Where scale is not 0, real = scale * (q - zero_point).
+   NNX_BOOL is a byte, 0 or 1; NNX_FLOAT16 is what IEEE 754 calls binary16, in 16 bits. */
 struct nnx_tensor {
     const char *name;
     enum nnx_type type;
@@ -42,11 +43,11 @@ extern "C" {
 void nnx_@name@_init(void *arena, const void *weights);
 
 /* One run, by this thread: reads an array for each row of nnx_@name@_inputs, writes one for each row of
-   nnx_@name@_outputs. 0 where all went well; else what nnx_@name@_faults has the text of, and the outputs are of no use.
-   Nothing is allocated. */
+   nnx_@name@_outputs, at any address that the type allows. 0 where all went well; else the number of a text in
+   nnx_@name@_faults: then the outputs are of no use, and what the model keeps is as before. Nothing is allocated. */
 int32_t nnx_@name@_run(void *arena, const void *weights, const void *const *inputs, void *const *outputs);
 
-/* The weights, where nnx_@name@_weights.S is linked. */
+/* The weights, where nnx_@name@_weights.S is linked: any copy of nnx_@name@_weights.bin in memory will do. */
 extern const unsigned char nnx_@name@_weights[];
 
 #ifdef __cplusplus
