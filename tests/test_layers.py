@@ -26,7 +26,7 @@ MAY: dict[str, tuple[str, ...]] = {
 #: What a top-level module or package belongs to, where that is not its own name.
 LAYER = {"contents": "types", "limits": "target", "builder": "model", "artifact": "model", "__init__": "top",
          "__main__": "cli", "cli_run": "cli",
-         **dict.fromkeys(("aot", "check", "comparison", "inspection", "page"), "convert")}
+         **dict.fromkeys(("aot", "check", "comparison", "inspection", "page", "record"), "convert")}
 #: Heavy packages -> the layers that may import them.
 OUTSIDE = {"onnx": {"frontends", "onnx_backend", "verify"}, "tflite": {"frontends"}, "flatbuffers": {"frontends"},
            "click": {"cli"}, "rich": {"cli", "emit"}, "threadpoolctl": {"runtime"}}

@@ -22,7 +22,7 @@ def commands() -> None:
     """Compiles TFLite and ONNX models to NNAPI, NNAPI-EX and DENSIFY."""
 
 
-@commands.command(epilog=examples("model.tflite", "model.tflite --emit html:model.html",
+@commands.command(epilog=examples("model.tflite", "model.tflite --emit html:model.html --emit ndk:device",
                                   "model.tflite --emit object:build --triple aarch64-linux-android",
                                   "model.onnx -o small.nnx --target 29 --strict --json"),
                   short_help="what `nnx-convert MODEL` does")
@@ -30,8 +30,10 @@ def commands() -> None:
 @click.option("-o", "--output", metavar="OUT.nnx", type=MODEL,
               help="Where to write; without it, MODEL's name with .nnx, in the current folder.")
 @targeted
-@click.option("--emit", "emits", multiple=True, metavar="html:FILE",
-              help="Write a page as well: graph, device's verdict, memory, times; needs nothing but a browser.")
+@click.option("--emit", "emits", multiple=True, metavar="KIND:PATH",
+              help="Write as well: html:FILE, a page (graph, device's verdict, memory, times); ndk:DIR, C++ that builds "
+                   "and runs it on a device through NNAPI, with goldens and a check; object:DIR, native code for an "
+                   "app.")
 @click.option("--strict", is_flag=True, help="Refuse what the device does not take; else it runs on the host.")
 @coded
 @entered
@@ -237,6 +239,27 @@ def ops(**options: Any) -> Work:
     """
     from .listing import show_ops
     return partial(show_ops, **options)
+
+
+@commands.command("record-lib", epilog=examples("record-lib recorder"),
+                  short_help="NNAPI's C API for Linux, which records what a program builds")
+@click.argument("folder", metavar="DIR", type=MODEL)
+def record_lib(folder: str) -> Work:
+    """Write the sources of an NNAPI for Linux to DIR, with a CMakeLists.txt, a README and an example.
+
+    A C or C++ program linked with it leaves each model it compiles as a .nnx file, and its runs are those of this
+    executor.
+    """
+    from .recording import write_library
+    return partial(write_library, folder)
+
+
+@commands.command("record-run", hidden=True)
+@click.argument("folder", type=MODEL)
+def record_run(folder: str) -> Work:
+    """What the recording library calls with a record's folder: make its model.nnx, or run what it asks for."""
+    from .recording import run_record
+    return partial(run_record, folder)
 
 
 @commands.command(epilog=examples("completion bash >> ~/.bashrc", "completion fish > "
