@@ -1,0 +1,65 @@
+"""What the recorder calls: its record becomes a .nnx file, and a run's inputs become outputs."""
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..artifact import load, save
+from ..artifact.files import reason, write
+from ..errors import FormatError, InputError
+from ..model import Model, Operand
+from ..types import Array
+from .reading import BROKEN, read_record
+
+#: The model of a record, as a run reads it.
+MODEL = "model.nnx"
+
+
+def hand_over(folder: str | Path) -> Model:
+    """Do what a record's folder asks for, and return its model.
+
+    Without `run.json` its model is read from the record and written as `model.nnx`. With it, the run's inputs
+    (`in0.bin` and so on) are run: outputs are `out0.bin` and so on, their ranks and sizes a line each of `outputs.txt`.
+    Raises `FormatError`, `ModelError`, `InputError`, `RunError`.
+    """
+    path = Path(folder)
+    if not (path / "run.json").exists():
+        model = read_record(path)
+        save(model, path / MODEL)
+        return model
+    model = load(path / MODEL)
+    outputs = _run(model, _inputs(model, path))
+    for i, array in enumerate(outputs):
+        write(path / f"out{i}.bin", [np.ascontiguousarray(array).tobytes()])
+    write(path / "outputs.txt", [b"".join(b"%s\n" % " ".join(map(str, (a.ndim, *a.shape))).encode() for a in outputs)])
+    return model
+
+
+def _run(model: Model, inputs: Sequence[Array | None]) -> list[Any]:
+    from ..runtime.compiled import CompiledModel
+    return CompiledModel(model).run(list(inputs))
+
+
+def _inputs(model: Model, path: Path) -> list[Array | None]:
+    """The inputs that the program set, as arrays of the operands' types."""
+    try:
+        asked = json.loads((path / "run.json").read_text(encoding="utf-8"))["inputs"]
+        return [None if how["none"] else _array(model.operands[i], how, n, path)
+                for n, (i, how) in enumerate(zip(model.inputs, asked, strict=True))]
+    except OSError as error:
+        raise FormatError(f"cannot be read: {reason(error)}", os.fspath(path)) from error
+    except BROKEN as error:
+        raise FormatError("run.json is not what the recorder writes", os.fspath(path)) from error
+
+
+def _array(o: Operand, how: Mapping[str, Any], number: int, path: Path) -> Array:
+    data, dims = (path / f"in{number}.bin").read_bytes(), tuple(map(int, how.get("dims", o.dims)))
+    dtype, count = o.type.dtype, int(np.prod(dims, dtype=np.int64))
+    if count < 1 or len(data) != count * dtype.itemsize:
+        raise InputError(f"input {number} is {o.type.name}{list(dims)}, and {len(data)} bytes were set")
+    return np.frombuffer(data, np.uint8 if dtype == np.bool_ else dtype.newbyteorder("<")).astype(dtype).reshape(dims)
