@@ -25,7 +25,7 @@ def inspect_file(file: str, sections: Sequence[str], signature: str | None, shap
     """Do it; raises `NnxError`. Without a section: what there is, in short."""
     with Progress() as progress:
         found = inspect(file, shapes=shapes, signature=signature, progress=progress)
-        if not sections or "memory" in sections or report == "json":
+        if "memory" in sections or report == "json":
             progress("planning")
             _ = found.memory
     if report == "json":
@@ -57,9 +57,6 @@ def summary(found: Inspection) -> Iterator[tuple[str, str]]:
     at = ", where open sizes are 1" if found.at_1 else ""
     if found.macs is not None:
         yield "work", f"{scaled(found.macs)}MAC{at}"
-    if found.memory is not None and (live := found.memory.live):
-        place = found.memory.steps[live.index(max(live))]
-        yield from wrapped("memory", f"arena {size(found.memory.arena)}, {size(max(live))} in use at {place}{at}")
     yield from largest("most work", [(o.macs or 0, f"{scaled(o.macs or 0)}MAC", o.origin) for o in found.operations])
     yield from largest("most bytes", [(t.bytes or 0, size(t.bytes or 0), t.name) for t in found.constants])
 
