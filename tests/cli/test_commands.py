@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,20 @@ def test_completion(words: str, offered: str) -> None:
     program = "import sys; sys.argv[0] = 'nnx-convert'; from nnx_convert.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", program], env=asked, capture_output=True, text=True, check=False)
     assert offered in [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(("options", "said"), [([], True), (["--quiet"], False)])
+def test_what_takes_longer_than_a_second_says_so_on_a_terminal(options: list[str], said: bool) -> None:
+    """`bench` pauses between turns, so that so many runs take two seconds."""
+    ours, theirs = pty.openpty()
+    words = ["bench", MODEL, "--backend", "numpy", "--runs", "200", "--json", *options]
+    done = subprocess.run([sys.executable, "-m", "nnx_convert", *words], stdout=subprocess.PIPE, stderr=theirs,
+                          env=os.environ | {"TERM": "xterm", "COLUMNS": "100"}, check=True)
+    os.write(theirs, b"end")
+    os.close(theirs)
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert ("running ..." in shown) == said and json.loads(done.stdout)["runs"] == 200
 
 
 def test_verbose_says_the_stages_and_quiet_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
