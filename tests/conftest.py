@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 
 import browser
+import builds
 import pytest
 from cross import MISSING
 from shared import SHARED
@@ -15,8 +16,10 @@ os.environ["NNX_BACKEND"] = "numpy"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A line about what is not part of the project: external suites, code for aarch64, pages in a browser."""
+    """A line about what is not part of the project: external suites, compilers, emulators, a browser."""
     suites = str(SHARED) if SHARED else "absent ($NNX_SHARED), their tests are not run"
     emulated = f"{' and '.join(MISSING)} missing, its tests are not run" if MISSING else "emulated"
+    built = f"{' and '.join(builds.MISSING)} missing, its tests are not run" if builds.MISSING else "built"
     seen = f"{' and '.join(browser.MISSING)} missing, their tests are not run" if browser.MISSING else "in Chromium"
-    terminalreporter.write_line(f"external suites: {suites}; native code for aarch64: {emulated}; pages: {seen}")
+    terminalreporter.write_line(f"external suites: {suites}; native code for aarch64: {emulated}; "
+                                f"exported code: {built}; pages: {seen}")

@@ -12,10 +12,10 @@ import numpy as np
 from ..artifact.files import reason, write
 from ..errors import UsageError
 from ..model import Model
-from ..runtime.bind import bind
+from ..runtime.backends import backend_of
 from ..runtime.codegen.machine import Machine
 from ..runtime.rim import Doors, completed, initial
-from ..runtime.runner import Compiled, call
+from ..runtime.runner import Runner, call
 from ..runtime.steps import Options
 from ..types import Array, Tensor
 from .code import ALIGN, Code, Side, code
@@ -50,8 +50,8 @@ def export(model: Model, machine: Machine, folder: str | Path, name: str, golden
     """Write a model's code for a machine into a folder, which is made where there is none.
 
     `name` is the model's, of which symbols and files have a part; inputs have the shapes of the golden ones. Golden
-    outputs are those of the NumPy kernels. Raises `ExportError` where there is more to the model than native code and
-    arrays, `InputError` where golden inputs do not fit, `UsageError` where nothing can be written.
+    outputs are those of a run here with the backend "auto". Raises `ExportError` where there is more to the model than
+    native code and arrays, `InputError` where golden inputs do not fit, `UsageError` where nothing can be written.
     """
     doors, prefix = Doors(model), identifier(name)
     runs = [doors.enter([initial(p) if a is None and p.state else a for p, a in
@@ -67,7 +67,7 @@ def export(model: Model, machine: Machine, folder: str | Path, name: str, golden
     place = made(folder)
     write(place / f"nnx_{prefix}.o", [found.image])
     write(place / f"nnx_{prefix}_weights.bin", [found.weights.data])
-    write(place / "golden.bin", golden_bytes(model, tensors, found, runs))
+    write(place / "golden.bin", golden_bytes(model, found, runs))
     for template, file in TEMPLATES.items():
         text = files(__package__).joinpath("templates", template).read_text("utf-8")
         write(place / filled(file, said), [filled(text, said).encode()])
@@ -82,18 +82,15 @@ def made(folder: str | Path) -> Path:
     return Path(folder)
 
 
-def golden_bytes(model: Model, tensors: Sequence[Tensor | None], found: Code, runs: Sequence[Sequence[Array | None]]
-                 ) -> Iterator[bytes]:
+def golden_bytes(model: Model, found: Code, runs: Sequence[Sequence[Array | None]]) -> Iterator[bytes]:
     """What is given to each run and what that returns, each array from a multiple of 64 bytes on."""
-    with np.errstate(all="ignore"):
-        oracle = Compiled(bind(model, [t for t in tensors if t is not None], Options(1, call)))
-        states: dict[int, Array] = {}
-        for given in runs:
-            whole = [states.get(n, array) for n, array in enumerate(given)]
-            out = oracle.run(whole)
-            states = {before: out[after] for before, after in found.kept.items()}
-            yield from padded(found.inputs, whole)
-            yield from padded(found.outputs, out)
+    runner, states = Runner(model, Options(1, call, elsewhere=backend_of("auto").takes)), dict[int, Array]()
+    for given in runs:
+        whole = [states.get(n, array) for n, array in enumerate(given)]
+        out = runner.run(whole)
+        states = {before: out[after] for before, after in found.kept.items()}
+        yield from padded(found.inputs, whole)
+        yield from padded(found.outputs, out)
 
 
 def padded(sides: Sequence[Side], arrays: Sequence[Array | None]) -> Iterator[bytes]:
