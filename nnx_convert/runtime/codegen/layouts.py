@@ -12,9 +12,12 @@ from .elements import spread
 from .machine import Machine
 from .places import Border, Place
 from .strides import Moves, Pairs, ordered, simple, sliced, split
-from .tasks import Family, Group, Phases, Task, Workshop, flat, native
+from .tasks import Family, Group, Phases, Task, Workshop, flat, kind, native
 
 Make = Callable[[Workshop, Bound], Pairs]
+#: What an operation gives, of an array in this place: its elements where they are.
+View = Callable[[Place, Bound], Place]
+VIEWS: dict[str, View] = {}
 
 
 def _always(_: Bound) -> bool:
@@ -23,14 +26,41 @@ def _always(_: Bound) -> bool:
 
 def moving(make: Make, *ops: OpDef, constants: tuple[str, ...] = (), can: Callable[[Bound], bool] = _always) -> None:
     """Register operations that move elements, their arguments of these names known; `can` says what else they ask."""
+    def made(w: Workshop, group: Group) -> Task | Phases:
+        return _moves(make(w, group.head))
+    native(Family(_mover(constants, can), made, strided=True), *ops)
+
+
+def viewing(view: View, *ops: OpDef, constants: tuple[str, ...] = ()) -> None:
+    """Register operations whose result is a view of what they read: several in a row are one copy."""
+    VIEWS.update((op.name, view) for op in ops)
+    native(Family(_mover(constants, _always), _made_view, strided=True, fuses=_views), *ops)
+
+
+def _mover(constants: tuple[str, ...], can: Callable[[Bound], bool]) -> Callable[[Bound, Machine], bool]:
     def takes(b: Bound, _: Machine) -> bool:
         known = all(b.args[n] is None or b.args[n].data is not None for n in constants)
         return known and plain(b) and not b.args.get("nchw") and bool(b.outs[0].shape) and can(b)
+    return takes
 
-    def made(w: Workshop, group: Group) -> Task | Phases:
-        pairs = tuple(simple(*pair) for pair in make(w, group.head) if not there(*pair))
-        return Moves(pairs) if pairs else Phases(())
-    native(Family(takes, made, strided=True), *ops)
+
+def _moves(pairs: Pairs) -> Task | Phases:
+    left = tuple(simple(*pair) for pair in pairs if not there(*pair))
+    return Moves(left) if left else Phases(())
+
+
+def _views(group: Group, b: Bound, _: Machine) -> bool:
+    """Whether an operation views the elements of a view, as they are; where one is left, its axes may be, too."""
+    return kind(b.op) in VIEWS and group.outs[0].size > 1 and group.outs[0].shape == b.args["x"].shape
+
+
+def _made_view(w: Workshop, group: Group) -> Task | Phases:
+    found, out = w.place(group.head.slots["x"]), w.place(group.outputs[0])
+    for b in group.members:
+        found = VIEWS[kind(b.op)](found, b)
+    if group.reshaped:
+        out = out.reshaped(group.outs[0].shape)
+    return _moves(((found, ordered(out, range(len(found.shape)))),))
 
 
 def ends(w: Workshop, b: Bound) -> tuple[Place, Place]:
@@ -38,14 +68,11 @@ def ends(w: Workshop, b: Bound) -> tuple[Place, Place]:
     return w.place(b.slots["x"]), w.place(b.outputs[0])
 
 
-def _turned(w: Workshop, b: Bound) -> Pairs:
-    x, out = ends(w, b)
-    perm = (1, 0) if b.args["perm"] is None else b.args["perm"].ints()
-    return (ordered(x, perm), out),
+def _turned(x: Place, b: Bound) -> Place:
+    return ordered(x, (1, 0) if b.args["perm"] is None else b.args["perm"].ints())
 
 
-def _strided(w: Workshop, b: Bound) -> Pairs:
-    x, out = ends(w, b)
+def _strided(x: Place, b: Bound) -> Place:
     begins, lasts, steps = (b.args[n].ints() for n in ("begin", "end", "strides"))
     cuts, kept = list[range](), list[int]()
     for i, (n, begin, end, step) in enumerate(zip(x.shape, begins, lasts, steps, strict=True)):
@@ -54,7 +81,7 @@ def _strided(w: Workshop, b: Bound) -> Pairs:
         shrunk = b.args["shrink_mask"] >> i & 1
         cuts.append(cut[:1] if shrunk else cut)
         kept += [] if shrunk else [i]
-    return (ordered(sliced(x, cuts), kept), ordered(out, range(len(kept)))),
+    return ordered(sliced(x, cuts), kept)
 
 
 def _to_space(w: Workshop, b: Bound) -> Pairs:
@@ -95,10 +122,9 @@ def _tiled(w: Workshop, b: Bound) -> Pairs:
     return (replace(x, shape=out.shape, strides=tuple(c for _, c in pairs)), out),
 
 
-def _reversed(w: Workshop, b: Bound) -> Pairs:
-    x, out = ends(w, b)
+def _reversed(x: Place, b: Bound) -> Place:
     axis = b.args["axis"].ints()[0]
-    return (sliced(x, [range(n)[::-1 if i == axis else 1] for i, n in enumerate(x.shape)]), out),
+    return sliced(x, [range(n)[::-1 if i == axis else 1] for i, n in enumerate(x.shape)])
 
 
 def _joined(w: Workshop, b: Bound) -> Pairs:
@@ -119,12 +145,11 @@ def _taken_apart(w: Workshop, b: Bound) -> Pairs:
 
 
 # Numbers that are computed for NNAPI's operations are constants here.
-def _cut(w: Workshop, b: Bound) -> Pairs:
-    x, out = ends(w, b)
+def _cut(x: Place, b: Bound) -> Place:
     cuts = [range(n) for n in x.shape]
     for axis, *bounds in zip(*(b.args[n].ints() for n in ("axes", "begin", "end", "strides")), strict=True):
         cuts[axis] = range(*slice(*bounds).indices(x.shape[axis]))
-    return (sliced(x, cuts), out),
+    return sliced(x, cuts)
 
 
 def _all_parted(b: Bound) -> bool:
@@ -134,21 +159,21 @@ def _all_parted(b: Bound) -> bool:
     return bool(sum(t.shape[axis] for t in b.outs) == shape[axis])
 
 
-def _repeated(w: Workshop, b: Bound) -> Pairs:
-    x, out = ends(w, b)
-    return (replace(x, shape=out.shape, strides=spread(x, out.shape), border=Border()), out),
+def _repeated(x: Place, b: Bound) -> Place:
+    shape = b.outs[0].shape
+    return replace(x, shape=shape, strides=spread(x, shape), border=Border())
 
 
-moving(_turned, s.TRANSPOSE, constants=("perm",))
-moving(_strided, s.STRIDED_SLICE, constants=("begin", "end", "strides"))
+viewing(_turned, s.TRANSPOSE, constants=("perm",))
+viewing(_strided, s.STRIDED_SLICE, constants=("begin", "end", "strides"))
 moving(_to_space, image.DEPTH_TO_SPACE)
 moving(_to_depth, image.SPACE_TO_DEPTH)
 moving(_from_batch, image.BATCH_TO_SPACE_ND, constants=("blocks",))
 moving(_shuffled, s.CHANNEL_SHUFFLE)
 moving(_tiled, s.TILE, constants=("multiples",))
-moving(_reversed, s.REVERSE, constants=("axis",))
+viewing(_reversed, s.REVERSE, constants=("axis",))
 moving(_joined, s.PACK, ex.PACK_EX)
 moving(_taken_apart, ex.UNPACK_EX)
-moving(_cut, cutting.CUT, constants=("axes", "begin", "end", "strides"))
+viewing(_cut, cutting.CUT, constants=("axes", "begin", "end", "strides"))
 moving(lambda w, b: tuple(parted(w, b)), cutting.SPLIT_BY, cutting.CHUNK, can=_all_parted)
-moving(_repeated, host.BROADCAST_TO)
+viewing(_repeated, host.BROADCAST_TO)

@@ -8,6 +8,8 @@ from .places import ITEM
 
 #: Neighbours of each row that are turned together: as many as a part of a register that shuffles do not leave has.
 QUAD = 4
+#: Rows turned together, so that lines of the cache are written as wholes.
+LINE = 16
 #: Pieces from which these are a loop.
 UNROLLED = 5
 #: For each lane of a part, where it comes from: a lane of the first vector's part, or of the second's, 4 further.
@@ -61,10 +63,14 @@ def turned(m: Module, rows: int, columns: int, step: int, pitch: int) -> str:
 
             def block(column: str, width: int) -> None:
                 source, to = f.at(x, f.mul(column, ITEM)), f.at(y, f.mul(column, pitch))
-                for n, value in enumerate(across_rows(f, lambda i: f.at(source, i * step), count, width)):
-                    f.store_first(count, lanes, "float", value, to, n * pitch)
+                for at in range(0, count, lanes):
+                    some = min(lanes, count - at)
+                    rows_from = f.at(source, at * step)
+                    found = across_rows(f, lambda i, first=rows_from: f.at(first, i * step), some, width)
+                    for n, value in enumerate(found):
+                        f.store_first(some, lanes, "float", value, to, n * pitch + at * ITEM)
             pieces(f, columns, QUAD, block)
-        pieces(f, rows, lanes, band)
+        pieces(f, rows, LINE, band)
         f.finish()
     return m.once(("turned", rows, columns, step, pitch), build)
 

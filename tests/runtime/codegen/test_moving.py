@@ -79,6 +79,31 @@ def cut(rng: np.random.Generator) -> Net:
     return net
 
 
+def views(rng: np.random.Generator) -> Net:
+    """Axes turned, every other element, turned round, one after the other: one copy, or two where somebody reads what
+    lies between; joined with what was there."""
+    shape, kind = draw(rng, 1, 24, draw(rng, 2, 5, 1)[0]), KINDS[draw(rng, 0, len(KINDS), 1)[0]]
+    net, made = Net(), list[int]()
+    x = net.input(rng.integers(0, 100, shape), kind)
+    for which in draw(rng, 0, 3, draw(rng, 2, 5, 1)[0]):
+        axis = draw(rng, 0, len(shape), 1)[0]
+        if which == 0:
+            perm = rng.permutation(len(shape)).tolist()
+            shape = [shape[a] for a in perm]
+            x = net.op("host.TRANSPOSE", x, net.const(perm, INT32), shape=shape, kind=kind)
+        elif which == 1:
+            x = net.op("host.REVERSE", x, net.const([axis], INT32), shape=shape, kind=kind)
+        else:
+            begin, end = [0] * len(shape), list(shape)
+            begin[axis] = draw(rng, 0, shape[axis], 1)[0]
+            lists = (net.const(v, INT32) for v in (begin, end, [1 + (a == axis) for a in range(len(shape))]))
+            shape = [(n - b - 1) // (1 + (a == axis)) + 1 for a, (n, b) in enumerate(zip(shape, begin, strict=True))]
+            x = net.op("host.STRIDED_SLICE", x, *lists, *map(net.scalar, (0, 0, 0)), shape=shape, kind=kind)
+        made.append(x)
+    net.model = net.finish(x, *(made[:1] if rng.random() < 0.3 else []))
+    return net
+
+
 def blocks(rng: np.random.Generator) -> Net:
     """Blocks between depth, space and batch, and channels shuffled."""
     n, h, w, c, block = draw(rng, 1, 3, 1)[0], *draw(rng, 1, 9, 2), *draw(rng, 1, 20, 1), draw(rng, 1, 4, 1)[0]
@@ -277,8 +302,9 @@ def cut_by(rng: np.random.Generator) -> Net:
 
 
 MAKES: dict[str, Make] = {"cut by": cut_by, "matmul": matmul, "rows": rows, "turned": turned, "cut": cut,
-                          "blocks": blocks, "edges": edges, "stacked": stacked, "groups": groups, "resized": resized,
-                          "picked": picked, "tuples": tuples, "choices": choices, "folds": folds, "curves": curves}
+                          "views": views, "blocks": blocks, "edges": edges, "stacked": stacked, "groups": groups,
+                          "resized": resized, "picked": picked, "tuples": tuples, "choices": choices, "folds": folds,
+                          "curves": curves}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
