@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .artifact import load as load
+    from .artifact.as_json import from_json as from_json
     from .builder import ModelBuilder as ModelBuilder
     from .check import Check as Check, check as check
     from .codes import (
@@ -47,6 +48,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "artifact": "load",
+    "artifact.as_json": "from_json",
     "builder": "ModelBuilder",
     "codes": "FeatureLevel FuseCode OperandCode OperationCode OperationCodeEx PaddingCode ResultCode",
     "check": "Check check",

@@ -84,10 +84,22 @@ def _compiled(data: Data, target: Target, shapes: Mapping[str, Shape], strict: b
 
 
 def read(source: Source) -> tuple[Data, str]:
-    """The bytes of a model and what to call it.
+    """The bytes of a model and what to call it; those of a JSON file are the bytes of the .nnx file that it stands for.
 
     Raises `FormatError` where the file cannot be read, `UsageError` on what is neither path, bytes nor binary file.
     """
+    data, name = _opened(source)
+    if data[:64].lstrip()[:1] != b"{":
+        return data, name
+    from .artifact.as_json import parsed
+    try:
+        return artifact.to_bytes(parsed(bytes(data), folder_of(source))), name
+    except NnxError as error:
+        raise error.at(name) from error
+
+
+def _opened(source: Source) -> tuple[Data, str]:
+    """The bytes as they are."""
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), "model"
     if not isinstance(source, str | Path):

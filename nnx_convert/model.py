@@ -133,6 +133,11 @@ class Model:
         from .artifact import save
         save(self, path)
 
+    def to_json(self, path: str | Path) -> None:
+        """Write the model as a JSON file (docs/model.schema.json), longer constants as NAME.weights.bin beside it."""
+        from .artifact.as_json import save_json
+        save_json(self, path)
+
     def __reduce__(self) -> tuple[Any, ...]:
         from .artifact import from_bytes, to_bytes
         return from_bytes, (to_bytes(self),)

@@ -12,9 +12,9 @@ import nnx_convert
 
 NAMES = [
     "OperandCode", "OperationCode", "OperationCodeEx", "FuseCode", "PaddingCode", "ResultCode", "FeatureLevel",
-    "Target", "ModelBuilder", "Model", "CompiledModel", "TensorSpec", "NnxError", "FormatError", "Unsupported",
+    "Target", "Check", "check", "ModelBuilder", "Model", "CompiledModel", "TensorSpec", "NnxError", "FormatError", "Unsupported",
     "ArtifactError", "ModelError", "StrictError", "InputError", "RunError", "UsageError", "convert", "compile",
-    "load", "register_custom_op", "__version__",
+    "load", "from_json", "register_custom_op", "__version__",
 ]
 
 

@@ -37,7 +37,11 @@ Fields = dict[str, Any]
 
 def decode(data: Buffer) -> Model:
     """The main model; its constants are views of `data`."""
-    header, tail = unpack(data)
+    return built(*unpack(data))
+
+
+def built(header: Fields, tail: memoryview) -> Model:
+    """The main model of a header; its constants are views of the data."""
     file = _File(header, tail)
     for entry in _list(header, "models", _fields):
         file.models.append(file.model(entry))
@@ -51,38 +55,38 @@ def _need(condition: bool, text: str) -> None:
 
 
 def _fields(value: Any) -> Fields:
-    _need(isinstance(value, dict), f"its header has {value!r:.40} for an object")
+    _need(isinstance(value, dict), f"it has {value!r:.40} for an object")
     found: Fields = value
     return found
 
 
 def _whole(value: Any, low: int = 0, high: int = LARGEST) -> int:
-    _need(type(value) is int and low <= value < high, f"its header has {value!r:.40} for a whole number")
+    _need(type(value) is int and low <= value < high, f"it has {value!r:.40} for a whole number")
     return int(value)
 
 
 def _text(value: Any) -> str:
-    _need(isinstance(value, str), f"its header has {value!r:.40} for a text")
+    _need(isinstance(value, str), f"it has {value!r:.40} for a text")
     return str(value)
 
 
 def _real(value: Any) -> float:
-    _need(type(value) in (int, float) and abs(value) < 1e300, f"its header has {value!r:.40} for a number")
+    _need(type(value) in (int, float) and abs(value) < 1e300, f"it has {value!r:.40} for a number")
     return float(value)
 
 
 def _flag(value: Any) -> bool:
-    _need(isinstance(value, bool), f"its header has {value!r:.40} for a truth value")
+    _need(isinstance(value, bool), f"it has {value!r:.40} for a truth value")
     return bool(value)
 
 
 def _items(value: Any, item: Callable[[Any], Item]) -> list[Item]:
-    _need(isinstance(value, list), f"its header has {value!r:.40} for a list")
+    _need(isinstance(value, list), f"it has {value!r:.40} for a list")
     return [item(v) for v in value]
 
 
 def _get(fields: Fields, key: str) -> Any:
-    _need(key in fields, f"its header lacks {key!r}")
+    _need(key in fields, f"it lacks {key!r}")
     return fields[key]
 
 
@@ -187,7 +191,7 @@ class _File:
         try:
             return bytes.fromhex(text)
         except ValueError as error:
-            raise ArtifactError(f"its header has {text!r:.40} for hexadecimal digits") from error
+            raise ArtifactError(f"it has {text!r:.40} for hexadecimal digits") from error
 
     def quant(self, fields: Fields) -> Quant | ChannelQuant | None:
         """The quantisation of an operand or a port."""
@@ -281,7 +285,7 @@ def _port_type(dtype: str) -> None:
 def _pair(value: Any, item: Callable[[Any], Item]) -> tuple[Item, Item]:
     """Two items."""
     found = _items(value, item)
-    _need(len(found) == 2, f"its header has {value!r:.40} for a pair")
+    _need(len(found) == 2, f"it has {value!r:.40} for a pair")
     return found[0], found[1]
 
 

@@ -72,6 +72,10 @@ class Pool:
         array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         if array.nbytes <= SHORT:
             return {"hex": array.tobytes().hex(), **stored}
+        return {"blob": self.kept(array), **stored}
+
+    def kept(self, array: np.ndarray[Any, Any]) -> int:
+        """The number of the blob that holds the bytes of a contiguous array."""
         data = array.reshape(-1).view(np.uint8).data
         key = blake2b(data).digest()
         if key not in self.index:
@@ -79,7 +83,7 @@ class Pool:
             self.blobs.append(data)
             self.places.append((self.end, len(data)))
             self.end += -(-len(data) // ALIGN) * ALIGN
-        return {"blob": self.index[key], **stored}
+        return self.index[key]
 
 
 def narrowest(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -31,9 +31,9 @@ def commands() -> None:
               help="Where to write; without it, MODEL's name with .nnx, in the current folder.")
 @targeted
 @click.option("--emit", "emits", multiple=True, metavar="KIND:PATH",
-              help="Write as well: html:FILE, a page (graph, device's verdict, memory, times); ndk:DIR, C++ that "
-                   "builds and runs it on a device through NNAPI, with goldens and a check; object:DIR, native code "
-                   "for an app.")
+              help="Write as well: html:FILE, a page (graph, device's verdict, memory, times); json:FILE, the whole "
+                   "model as JSON (docs/model.schema.json); ndk:DIR, C++ that builds and runs it on a device through NNAPI, "
+                   "with goldens and a check; object:DIR, native code for an app.")
 @click.option("--strict", is_flag=True, help="Refuse what the device does not take; else it runs on the host.")
 @coded
 @entered

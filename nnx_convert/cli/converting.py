@@ -41,7 +41,7 @@ def convert_file(model: str, output: str | None, target: Target, strict: bool, s
             converted = loaded(data, name)
         else:
             output = output or f"{Path(model).stem}.nnx"
-            untouched(model, output)
+            emitting.untouched(model, output)
             converted = convert(model, target, shapes=shapes, strict=strict, progress=progress, signature=signature)
         progress("planning")
         measured = converted if form == "nnx" else at_size_1(converted, model, target, signature)
@@ -53,7 +53,7 @@ def convert_file(model: str, output: str | None, target: Target, strict: bool, s
                       seconds=time.perf_counter() - begun, arena_bytes=arena, measured=measured)
         asked = emitting.Asked(model, converted, target, shapes, signature, found, triple, cpu_features)
         for kind_, path in beside:
-            untouched(model, path)
+            emitting.untouched(model, path)
             emitting.KINDS[kind_](path, asked, progress)
     say(found if not output else replace(found, output=output, output_bytes=os.path.getsize(output)), report)
 
@@ -71,12 +71,6 @@ def loaded(data: Buffer, name: str) -> Model:
         return from_bytes(data)
     except NnxError as error:
         raise error.at(name) from error
-
-
-def untouched(source: str, output: str) -> None:
-    """Raise `UsageError` where writing would destroy the file that is read."""
-    if os.path.exists(output) and os.path.samefile(source, output):
-        raise UsageError(f"the output {output} is the model itself", hint="give another name with -o")
 
 
 def at_size_1(model: Model, source: str, target: Target, signature: str | None) -> Model:

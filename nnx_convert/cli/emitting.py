@@ -1,6 +1,7 @@
 """`--emit KIND:PATH`: what a conversion writes beside the .nnx file."""
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,8 +71,22 @@ def code(path: str, asked: Asked, progress: Callable[[str], None]) -> None:
     write_object(path, asked.source, asked.shapes, asked.signature, asked.triple, asked.features, progress)
 
 
+def as_json(path: str, asked: Asked, progress: Callable[[str], None]) -> None:
+    """The model as a JSON file, its longer constants beside it."""
+    from ..artifact.as_json import save_json, weights_of
+    untouched(asked.source, weights_of(path))
+    save_json(asked.model, path)
+
+
+def untouched(source: str, output: str | Path) -> None:
+    """Raise `UsageError` where writing would destroy the file that is read."""
+    if os.path.exists(output) and os.path.samefile(source, output):
+        raise UsageError(f"the output {output} is the model itself", hint="give another name with -o")
+
+
 #: What there is to emit: each writes a path.
-KINDS: dict[str, Callable[[str, Asked, Callable[[str], None]], None]] = {"html": html, "object": code, "ndk": ndk}
+KINDS: dict[str, Callable[[str, Asked, Callable[[str], None]], None]] = {
+    "html": html, "json": as_json, "object": code, "ndk": ndk}
 
 
 def wanted(texts: Sequence[str], triple: str | None = None, features: str = "baseline") -> tuple[tuple[str, str], ...]:
