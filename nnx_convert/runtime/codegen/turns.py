@@ -58,17 +58,17 @@ def turned(m: Module, rows: int, columns: int, step: int, pitch: int) -> str:
         f = Function(m, name, (("ptr noalias readonly", "%X"), ("ptr noalias", "%Y")))
         lanes = m.machine.lanes
 
+        def part(source: str, to: str, count: int, width: int) -> None:
+            for n, value in enumerate(across_rows(f, lambda i: f.at(source, i * step), count, width)):
+                f.store_first(count, lanes, "float", value, to, n * pitch)
+
         def band(row: str, count: int) -> None:
             x, y = f.at("%X", f.mul(row, step)), f.at("%Y", f.mul(row, ITEM))
 
             def block(column: str, width: int) -> None:
                 source, to = f.at(x, f.mul(column, ITEM)), f.at(y, f.mul(column, pitch))
                 for at in range(0, count, lanes):
-                    some = min(lanes, count - at)
-                    rows_from = f.at(source, at * step)
-                    found = across_rows(f, lambda i, first=rows_from: f.at(first, i * step), some, width)
-                    for n, value in enumerate(found):
-                        f.store_first(some, lanes, "float", value, to, n * pitch + at * ITEM)
+                    part(f.at(source, at * step), f.at(to, at * ITEM), min(lanes, count - at), width)
             pieces(f, columns, QUAD, block)
         pieces(f, rows, LINE, band)
         f.finish()
