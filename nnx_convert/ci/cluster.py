@@ -4,7 +4,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
@@ -24,18 +25,35 @@ def ran(entries: Sequence[Entry], address: str, said: Callable[[str], None] = la
         ) -> tuple[Outcome, ...]:
     """What came of the entries, in their order; those that are timed come after all others, and one by one.
 
-    An entry that its worker does not survive, or that takes longer than it may, fails by itself: the latter is told
-    from here, as a task cannot be ended from outside. Raises `UsageError`, `RunError` where there is no cluster.
+    An entry that its worker does not survive, or that takes longer than it may, fails by itself. Time is told from
+    here, from when the entry before came back, as a task cannot be ended from outside. Raises `UsageError`, `RunError`
+    where there is no cluster.
     """
     found: dict[str, Outcome] = {}
-    with connected(address) as client:
+    with connected(address) as client, client.as_current():
         for part in ([e for e in entries if e.latency is None], *([e] for e in entries if e.latency)):
-            tasks = {client.submit(alone, work, e, key=f"nnx-{e.name}-{time.time_ns()}", pure=False, retries=0): e
-                     for e in part}
-            for task, entry in tasks.items():
-                found[entry.name] = answer(task, entry)
+            tasks = {client.submit(alone, work, e, key=f"nnx-{e.name}-{time.time_ns()}", pure=False): e for e in part}
+            for outcome in answered(tasks):
+                found[outcome.entry] = outcome
                 said(f"{len(found)} of {len(entries)} entries done")
     return tuple(found[e.name] for e in entries)
+
+
+def answered(tasks: dict[Any, Entry]) -> Iterator[Outcome]:
+    """The outcomes as they come; those that do not come in time are given up."""
+    import distributed
+    first: Any = distributed.wait
+    while tasks:
+        with suppress(TimeoutError):
+            first(list(tasks), timeout=max(e.timeout for e in tasks.values()), return_when="FIRST_COMPLETED")
+        over = [t for t in tasks if t.done()]
+        for task in over:
+            yield answer(task, tasks.pop(task))
+        if not over:
+            for task, entry in tasks.items():
+                task.cancel()
+                yield failed(entry, f"took longer than {entry.timeout:g} s", entry.timeout)
+            return
 
 
 def connected(address: str) -> Any:
@@ -60,14 +78,9 @@ def alone(work: Work, entry: Entry) -> Outcome:
 
 
 def answer(task: Any, entry: Entry) -> Outcome:
-    """A task's outcome, or why there is none."""
-    begun = time.monotonic()
+    """The outcome of a task that has ended, or why there is none."""
     try:
-        found: Outcome = task.result(timeout=entry.timeout)
+        found: Outcome = task.result()
         return found
-    except TimeoutError:
-        task.cancel()
-        why = f"took longer than {entry.timeout:g} s"
     except Exception as error:                     # KilledWorker, CancelledError, and whatever a worker raises
-        why = f"its worker failed: {type(error).__name__}: {error}"
-    return failed(entry, why, time.monotonic() - begun)
+        return failed(entry, f"its worker failed: {type(error).__name__}: {error}")

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import connection, get_context
+from multiprocessing import connection, get_all_start_methods, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 from ..errors import ExitCode
 from .outcome import Outcome
@@ -69,8 +70,10 @@ def in_processes(entries: Sequence[Entry], jobs: int, work: Work) -> Iterator[Ou
 
 
 def started(entry: Entry, work: Work) -> Worker:
-    """A process of its own, which shares nothing with this one."""
-    context = get_context("spawn")
+    """A process of its own: of a server that has all imported where the system has such, else a new one."""
+    context: Any = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
+    if context.get_start_method() == "forkserver":
+        context.set_forkserver_preload([work.__module__])
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=answering, args=(entry, work, there), daemon=True)
     process.start()

@@ -90,15 +90,21 @@ def equal(entry: Entry) -> Iterator[Step]:
     for target in targets:
         for asked in entry.verify:
             found = verified(entry, asked, target)
-            bad = [r for r in (*found.outputs, *(found.tensors or ())) if not r.measure.good]
-            why = found.failure or "; ".join(f"{r.operation} {r.name}: {sentence(r.measure)}".strip() for r in bad[:3])
-            most = max((r.measure.largest for r in found.outputs), default=0.0)
-            count = len(found.outputs) + len(found.tensors or ())
-            said = f"{count - len(bad)} of {count} equal, off by {most:.3g}" if not found.failure else "fails"
+            rows = (*found.outputs, *(found.tensors or ()))
+            most, count = max((r.measure.largest for r in found.outputs), default=0.0), len(rows)
+            good = sum(r.measure.good for r in rows)
+            said = f"{good} of {count} equal, off by {most:.3g}" if not found.failure else "fails"
             of = f"{named(target)}, {Path(asked.against).name or found.reference}"
             yield Step("verify", of, said, asked.limit, ExitCode.GOOD if found.good else ExitCode.DIFFERENT,
-                       why[:LONG], {"largest": most if most < float("inf") else None, "compared": count,
-                                    "differ": len(bad), "runs": found.runs})
+                       differences(found), {"largest": most if most < float("inf") else None, "compared": count,
+                                            "differ": count - good, "runs": found.runs})
+
+
+def differences(found: Verified) -> str:
+    """What diverges, the first few; "" where nothing does."""
+    bad = [r for r in (*found.outputs, *(found.tensors or ())) if not r.measure.good]
+    return (found.failure or "; ".join(f"{r.operation} {r.name}: {sentence(r.measure)}".strip()
+                                       for r in bad[:3]))[:LONG]
 
 
 def verified(entry: Entry, asked: Comparison, target: Target) -> Verified:
