@@ -1,4 +1,4 @@
-"""`--emit object:DIR`: what it writes, built by the machine's compiler and by a cross compiler, gives what a run gives."""
+"""`--emit object:DIR`: what it writes, built for this machine and for another one, gives what a run gives."""
 from __future__ import annotations
 
 import subprocess
@@ -142,7 +142,8 @@ def test_what_only_numpy_does_is_refused_by_name(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    (["--triple", "aarch64-linux-gnu"], "give --emit object:DIR"), (["--cpu-features", "avx2"], "give --emit object:DIR"),
+    (["--triple", "aarch64-linux-gnu"], "give --emit object:DIR"),
+    (["--cpu-features", "avx2"], "give --emit object:DIR"),
     (["--emit", "object:OUT", "--triple", "x86_64-linux-gnu", "--cpu-features", "neon"], "baseline, avx2, avx512"),
     (["--emit", "object:OUT", "--triple", "aarch64-linux-gnu", "--cpu-features", "avx2"], "baseline, neon, dotprod"),
     (["--emit", "object:m.tflite/x"], "cannot be made")])
