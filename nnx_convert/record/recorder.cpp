@@ -3,7 +3,8 @@
 // Compiling a model writes a folder: $NNX_RECORD_DIR/0, /1 and so on, one for each compilation of the process
 // [nnx-record]. In it are `model.json`, with values in `model.bin`, and what $NNX_RECORD_RUN makes of them, the model
 // as `model.nnx`. A run writes its inputs there (`run.json`, `in0.bin` and so on), calls $NNX_RECORD_RUN with the
-// folder [nnx-convert record-run], and reads the outputs (`outputs.txt`, `out0.bin` and so on).
+// folder [nnx-convert record-run], and reads the outputs (`outputs.txt`, `out0.bin` and so on). $NNX_RECORD_LEVEL is
+// the feature level that a program which asks is told [1000008].
 //
 // NNX_LEVEL, 27 to 31, is the feature level that it has the calls of [31].
 #include <fcntl.h>
@@ -670,7 +671,9 @@ uint64_t ANeuralNetworks_getMaximumLoopTimeout() { return 15000000000; }
 #endif
 
 #if NNX_LEVEL >= 31
-int64_t ANeuralNetworks_getRuntimeFeatureLevel() { return ANEURALNETWORKS_FEATURE_LEVEL_8; }
+int64_t ANeuralNetworks_getRuntimeFeatureLevel() {
+  return std::atoll(setting("NNX_RECORD_LEVEL", "1000008").c_str());
+}
 
 int ANeuralNetworksExecution_setReusable(ANeuralNetworksExecution* execution, bool) {
   return execution == nullptr ? ANEURALNETWORKS_UNEXPECTED_NULL : ANEURALNETWORKS_NO_ERROR;
