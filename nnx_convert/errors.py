@@ -26,8 +26,7 @@ class ExitCode(IntEnum):
     def meaning(self) -> str:
         """The code in words, for --help and the documentation."""
         return {ExitCode.GOOD: "all went well",
-                ExitCode.DIFFERENT: "the numbers differ from those expected, files by what --fail-on names, or a "
-                                    "budget of ci is exceeded",
+                ExitCode.DIFFERENT: "numbers differ, files do by what --fail-on names, or a budget of ci is exceeded",
                 ExitCode.USAGE: "an option, an argument or an output path makes no sense",
                 ExitCode.UNREADABLE: "the file is missing, broken, or holds what has no counterpart",
                 ExitCode.UNSUPPORTED: "the target does not take an operation: --strict, check --fail-on, --emit object",
