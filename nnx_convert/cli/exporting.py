@@ -4,10 +4,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
+
 from .. import aot
 from ..artifact import from_bytes
 from ..convert import HERE, convert, kind, read
-from ..errors import NnxError
+from ..errors import NnxError, RunError
 from ..model import Model
 from ..runtime.compiled import TensorSpec
 from ..types import Shape
@@ -23,16 +25,30 @@ def write_object(path: str, source: str, shapes: Mapping[str, Shape], signature:
     machine = aot.machine(triple, features)
     data, name = read(source)
     model = from_bytes(data) if kind(data) == "nnx" else convert(source, HERE, shapes=shapes, signature=signature)
-    golden = drawn(model, shapes)
     progress("generating code")
-    try:
-        aot.export(model, machine, path, Path(name).stem, golden)
-    except NnxError as error:
-        raise (error if error.where == path else error.at(name)) from error
+    goldens = [drawn(model, shapes), zeros(model, shapes)]
+    while goldens:
+        try:
+            return aot.export(model, machine, path, Path(name).stem, goldens.pop(0))
+        except RunError as error:            # what is drawn need not be an index of what there is
+            if not goldens:
+                raise error.at(name) from error
+        except NnxError as error:
+            raise (error if error.where == path else error.at(name)) from error
+
+
+def specs(model: Model) -> list[TensorSpec]:
+    """The inputs that a run is given."""
+    return [TensorSpec.of(p) for p in model.rim.inputs if not p.state]
 
 
 def drawn(model: Model, shapes: Mapping[str, Shape]) -> aot.Golden:
     """Inputs as `run --random` draws them, of a seed for each run."""
-    specs = [TensorSpec.of(p) for p in model.rim.inputs if not p.state]
-    runs = STATEFUL if len(specs) < len(model.rim.inputs) else 1
-    return aot.Golden([[g.array for g in gathered(specs, shapes, {}, None, seed)] for seed in range(runs)])
+    stateful = any(p.state for p in model.rim.inputs)
+    return aot.Golden([[g.array for g in gathered(specs(model), shapes, {}, None, seed)]
+                       for seed in range(STATEFUL if stateful else 1)])
+
+
+def zeros(model: Model, shapes: Mapping[str, Shape]) -> aot.Golden:
+    """One run's inputs, of zeros."""
+    return aot.Golden([[np.zeros_like(g.array) for g in gathered(specs(model), shapes, {}, None, 0)]])

@@ -34,11 +34,11 @@ def casts() -> bytes:
     return w.finish([x], outs)
 
 
-def table(name: str = "rows") -> bytes:
+def table(name: str = "rows", height: int = 10) -> bytes:
     """The rows of a table by their numbers: 3 to 5 are in row 1."""
     w = TFLiteWriter()
     rows, y = w.tensor(name, "int32", (2,)), w.tensor("y", "float32", (2, 3))
-    data = w.tensor("data", "float32", (10, 3), np.arange(30, dtype=np.float32).reshape(10, 3))
+    data = w.tensor("data", "float32", (height, 3), np.arange(height * 3, dtype=np.float32).reshape(height, 3))
     w.op("GATHER", [data, rows], [y], "GatherOptions", {"Axis": 0})
     return w.finish([rows], [y])
 
@@ -48,7 +48,7 @@ CASES: dict[str, tuple[Callable[[], bytes], int]] = {
     **{name: ((MODELS / name).read_bytes, 1) for name in (
         "digits_cnn.tflite", "digits_cnn_int8.tflite", "digits_sparse.tflite")},
     "lstm.tflite": (lambda: whole_lstm(0), 3), "floats.tflite": (lambda: lstm(1), 3),
-    "casts.tflite": (casts, 6), "table.tflite": (table, 1)}
+    "casts.tflite": (casts, 6), "table.tflite": (table, 1), "row.tflite": (lambda: table(height=1), 1)}
 #: Those for which further features of a machine's processors are other code.
 FURTHER = ("digits_cnn_int8.tflite", "lstm.tflite")
 
