@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .convert import compile as compile, convert as convert
     from .errors import (
         ArtifactError as ArtifactError,
+        ExportError as ExportError,
         FormatError as FormatError,
         InputError as InputError,
         ModelError as ModelError,
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
         Unsupported as Unsupported,
         UsageError as UsageError,
     )
-    from .model import Model as Model
+    from .lowering.pipeline import register_pass as register_pass
+    from .lowering.rewrite import Event as Event, Refusal as Refusal, Rewriter as Rewriter, Rules as Rules
+    from .model import Model as Model, Step as Step
     from .ops.custom import register_custom_op as register_custom_op
     from .runtime.compiled import CompiledModel as CompiledModel, TensorSpec as TensorSpec
     from .target import Target as Target
@@ -53,8 +56,11 @@ _HOMES = {
     "codes": "FeatureLevel FuseCode OperandCode OperationCode OperationCodeEx PaddingCode ResultCode",
     "check": "Check check",
     "convert": "compile convert",
-    "errors": "ArtifactError FormatError InputError ModelError NnxError RunError StrictError Unsupported UsageError",
-    "model": "Model",
+    "errors": "ArtifactError ExportError FormatError InputError ModelError NnxError RunError StrictError Unsupported "
+              "UsageError",
+    "lowering.pipeline": "register_pass",
+    "lowering.rewrite": "Event Refusal Rewriter Rules",
+    "model": "Model Step",
     "ops.custom": "register_custom_op",
     "runtime.compiled": "CompiledModel TensorSpec",
     "target": "Target",

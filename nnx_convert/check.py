@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .codes import FeatureLevel
 from .convert import Data, Progress, Source, evaluate, folder_of, import_graph, kind, read, sizes
@@ -19,6 +20,9 @@ from .model import Model
 from .schema import OPS
 from .target import Target, level_name
 from .types import Shape
+
+if TYPE_CHECKING:
+    from .lowering.rewrite import Event
 
 #: What is said where no option and no level changes anything.
 REPLACE = "no option or level changes this: replace it in the model, or leave it to the host"
@@ -69,6 +73,7 @@ class Lowering:
     signature: str | None
     graph: Graph
     known: dict[Target, Model] = field(default_factory=dict)
+    traces: dict[Target, list[Event]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: Data, folder: Path | None, shapes: Mapping[str, Shape], signature: str | None) -> Lowering:
@@ -81,6 +86,7 @@ class Lowering:
             from .lowering.flatten import flatten
             from .lowering.pipeline import lower
             legal, trace = lower(self.graph, target, evaluate)
+            self.traces[target] = trace
             self.known[target] = flatten(legal, tuple(dict.fromkeys(str(e) for e in trace if e.did and e.why)))
         return self.known[target]
 
@@ -99,20 +105,25 @@ class Lowering:
 
 
 def check(source: Source, target: Target = Target(), *, shapes: Mapping[str, Shape] | None = None,  # noqa: B008
-          signature: str | None = None, folder: str | Path | None = None, progress: Progress | None = None) -> Check:
+          signature: str | None = None, folder: str | Path | None = None, progress: Progress | None = None,
+          trace: list[Event] | None = None) -> Check:
     """What a target takes of a .tflite, .onnx or .nnx model (a path, a file object or bytes), and what to change.
 
-    The options are those of `convert`. Raises `FormatError` on a broken file, `Unsupported` on what has no
-    counterpart.
+    The options are those of `convert`; the `trace` of a .nnx file is empty. Raises `FormatError` on a broken file,
+    `Unsupported` on what has no counterpart.
     """
-    found, = checks(source, (target,), shapes=shapes, signature=signature, folder=folder, progress=progress)
+    traces = dict[Target, "list[Event]"]()
+    found, = checks(source, (target,), shapes=shapes, signature=signature, folder=folder, progress=progress,
+                    traces=traces)
+    if trace is not None:
+        trace += traces.get(target, ())
     return found
 
 
 def checks(source: Source, targets: Sequence[Target], *, shapes: Mapping[str, Shape] | None = None,
-           signature: str | None = None, folder: str | Path | None = None, progress: Progress | None = None
-           ) -> tuple[Check, ...]:
-    """The same for several targets: the file is read once."""
+           signature: str | None = None, folder: str | Path | None = None, progress: Progress | None = None,
+           traces: dict[Target, list[Event]] | None = None) -> tuple[Check, ...]:
+    """The same for several targets: the file is read once. `traces` is given what lowering did for each."""
     said = progress or (lambda stage: None)
     said("reading")
     data, name = read(source)
@@ -126,6 +137,8 @@ def checks(source: Source, targets: Sequence[Target], *, shapes: Mapping[str, Sh
         for target in targets:
             said(f"lowering for {target}")
             model = lowering.model(target)
+            if traces is not None:
+                traces[target] = lowering.traces[target]
             said("trying what would change it")
             found.append(_checked(model, target, dict(_changes(lowering, target))))
         return tuple(found)

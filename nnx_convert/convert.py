@@ -18,7 +18,7 @@ from .types import Shape
 
 if TYPE_CHECKING:
     from .graph import Graph, Node
-    from .lowering.rewrite import Event
+    from .lowering.rewrite import Event, Pass
     from .runtime.codegen.kept import Keeper
     from .runtime.compiled import CompiledModel
 
@@ -40,20 +40,21 @@ HERE = Target(level=8)
 
 def convert(source: Source, target: Target = Target(), *, shapes: Mapping[str, Shape] | None = None,  # noqa: B008
             strict: bool = False, progress: Progress | None = None, signature: str | None = None,
-            folder: str | Path | None = None) -> Model:
+            folder: str | Path | None = None, passes: Sequence[Pass] = (), trace: list[Event] | None = None) -> Model:
     """A TFLite or an ONNX model (a path, a file object or the bytes) as an NNAPI model for a target.
 
     The format is recognised by content. `folder`: where the external data of a model given as bytes are. `shapes`
     gives input sizes by name where the file leaves them open or the caller wants others. `strict` refuses
     (`StrictError`) what the target does not take, where it would run as a host operation. `signature` names the entry
-    point to convert where that is not the main graph; each has variables of its own then. Raises `FormatError` on a
-    broken file, `Unsupported` on what has no counterpart.
+    point to convert where that is not the main graph; each has variables of its own then. `passes` are the caller's
+    own, which lowering begins with: see `register_pass`. `trace` is given an `Event` for each thing that a rule did and
+    for each refusal. Raises `FormatError` on a broken file, `Unsupported` on what has no counterpart.
     """
     said = progress or (lambda stage: None)
     said("reading")
     data, name = read(source)
     try:
-        return _compiled(data, target, sizes(shapes), strict, said, signature, folder_of(source, folder))
+        return _compiled(data, target, sizes(shapes), strict, said, signature, folder_of(source, folder), passes, trace)
     except NnxError as error:
         raise error.at(name) from error
 
@@ -69,14 +70,17 @@ def sizes(shapes: Mapping[str, Shape] | None) -> dict[str, Shape]:
 
 
 def _compiled(data: Data, target: Target, shapes: Mapping[str, Shape], strict: bool, said: Progress,
-              signature: str | None = None, folder: Path | None = None) -> Model:
+              signature: str | None = None, folder: Path | None = None, passes: Sequence[Pass] = (),
+              told: list[Event] | None = None) -> Model:
     from .lowering.flatten import flatten
     from .lowering.pipeline import lower
     graph = import_graph(data, shapes, signature, folder)
     said("lowering")
     if strict:
         target = replace(target, hybrid="float", int64="narrow")       # the exact ways are the host's
-    legal, trace = lower(graph, target, evaluate)
+    legal, trace = lower(graph, target, evaluate, passes)
+    if told is not None:
+        told += trace
     if strict:
         refuse_host(legal, trace, target)
     said("checking")
@@ -220,10 +224,10 @@ def ready(data: Data, folder: Path | None, shapes: Mapping[str, Shape], threads:
 
 
 def _keeper(data: Data, options: object) -> Keeper | None:
-    """Where the program of a file is kept; None where a user's own operators take part in what it is."""
-    custom = sys.modules.get(f"{__package__}.ops.custom")
-    if custom is not None and custom.CUSTOM_OPS:
-        return None
+    """Where the program of a file is kept; None where a user's own operators or passes take part in what it is."""
+    for module, own in (("ops.custom", "CUSTOM_OPS"), ("lowering.pipeline", "PASSES")):
+        if getattr(sys.modules.get(f"{__package__}.{module}"), own, None):
+            return None
     from .runtime.codegen.kept import keeper
     return keeper(data, options, kind(data) == "nnx")
 

@@ -72,11 +72,37 @@ class Operation:
 
 
 @dataclass(frozen=True)
+class Step:
+    """One operation of a model with what it reads and writes: what `for step in model` gives.
+
+    `index` is its place in the model, `op` its row in the table, `inputs` and `outputs` its operands in order,
+    `origin` its place in the source file ("" where it has none), `checked` the table's verdict.
+    """
+
+    index: int
+    op: OpDef
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Operand, ...]
+    origin: str
+    checked: Checked
+
+    @property
+    def name(self) -> str:
+        """The operation's name."""
+        return self.op.name
+
+    @property
+    def level(self) -> int:
+        """The first feature level that takes it."""
+        return self.checked.level
+
+
+@dataclass(frozen=True)
 class Model:
     """A finished model: operations in an order they can run in, each as the table checked it.
 
-    `checked[i]` is the table's verdict on `operations[i]`. `rim` is how a user sees the inputs and outputs;
-    `origin` says where each operation comes from in the source file ("" where it does not).
+    Iterating gives a `Step` for each. `checked[i]` is the table's verdict on `operations[i]`. `rim` is how a user sees
+    the inputs and outputs; `origin` says where each operation comes from in the source file ("" where it does not).
     """
 
     operands: tuple[Operand, ...]
@@ -89,6 +115,13 @@ class Model:
     origin: tuple[str, ...] = ()
     #: What lowering did and could not do, for reports: a line each.
     notes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Step]:
+        """The operations in order, those of subgraphs not included (see `subgraphs`)."""
+        origins = self.origin or ("",) * len(self.operations)
+        for i, (o, c, at) in enumerate(zip(self.operations, self.checked, origins, strict=True)):
+            ins, outs = (tuple(self.operands[n] for n in those) for those in (o.inputs, o.outputs))
+            yield Step(i, o.op, ins, outs, at, c)
 
     @property
     def source(self) -> Source | None:

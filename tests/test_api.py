@@ -12,7 +12,8 @@ import nnx_convert
 
 NAMES = [
     "OperandCode", "OperationCode", "OperationCodeEx", "FuseCode", "PaddingCode", "ResultCode", "FeatureLevel",
-    "Target", "Check", "check", "ModelBuilder", "Model", "CompiledModel", "TensorSpec", "NnxError", "FormatError", "Unsupported",
+    "Target", "Check", "check", "ModelBuilder", "Model", "CompiledModel", "TensorSpec", "NnxError", "FormatError",
+    "Unsupported", "ExportError", "Event", "Refusal", "Rewriter", "Rules", "Step", "register_pass",
     "ArtifactError", "ModelError", "StrictError", "InputError", "RunError", "UsageError", "convert", "compile",
     "load", "from_json", "register_custom_op", "__version__",
 ]
@@ -61,7 +62,7 @@ def test_an_import_costs_little(module: str) -> None:
 
 
 SIGNATURES = {
-    "convert": "(source, target, *, shapes, strict, progress, signature, folder)",
+    "convert": "(source, target, *, shapes, strict, progress, signature, folder, passes, trace)",
     "compile": "(model, *, threads, shapes, backend, rounding, folder)",
     "load": "(path)",
 }

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..check import LEVELS, Check, checks
 from ..emit.levels import predicate
@@ -17,6 +17,10 @@ from ..errors import ExitCode, UsageError
 from ..target import Target, level_name
 from ..types import Shape
 from .screen import Progress, Volume, show, show_json, volume
+from .tracing import as_json as trace, told
+
+if TYPE_CHECKING:
+    from ..lowering.rewrite import Event
 
 #: What --fail-on can ask, as a number of a check.
 FIGURES: dict[str, Callable[[Check], int]] = {
@@ -56,20 +60,23 @@ def conditions(text: str) -> tuple[Condition, ...]:
 
 
 def check_file(model: str, target: Target, every: bool, fail_on: str, signature: str | None,
-               shapes: Mapping[str, Shape], report: str) -> ExitCode:
+               shapes: Mapping[str, Shape], report: str, traced: bool = False) -> ExitCode:
     """Do it; raises `NnxError`. Ends with `UNSUPPORTED` where a condition of --fail-on is met."""
     begun, asked = time.perf_counter(), conditions(fail_on)
     levels = [replace(target.whole, level=n) for n in LEVELS] if every else []
     targets = levels if target in levels else [target, *levels]
-    with Progress() as progress:
-        found = checks(model, targets, shapes=shapes, signature=signature, progress=progress)
+    traces = dict[Target, "list[Event]"]()
+    with Progress() as progress, told(traced, report) as events:
+        found = checks(model, targets, shapes=shapes, signature=signature, progress=progress, traces=traces)
+        if events is not None:
+            events.extend(traces.get(target, ()))
     own = found[targets.index(target)]
     met = [c for c in asked if c.met(own)]
     seconds, name = time.perf_counter() - begun, Path(model).name
     if report == "json":
         show_json({"source": name, "seconds": seconds, "targets": [as_json(c) for c in found],
                    "fail_on": [{"condition": c.text, "value": FIGURES[c.figure](own), "met": c in met} for c in asked],
-                   "good": not met})
+                   "good": not met, **trace(events)})
     else:
         quiet = volume.get() is Volume.QUIET
         screen = () if quiet else (*lines(name, own, seconds), *(table(found) if every else ()))

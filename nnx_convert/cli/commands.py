@@ -13,7 +13,7 @@ from . import screen
 from .group import Commands
 from .options import (
     BACKENDS, MODEL, Work, coded, engines, entered, examples, named_files, profiled, reported, reports, rounded,
-    sections, shaped, targeted, targeted_by, threaded)
+    sections, shaped, targeted, targeted_by, threaded, traced)
 
 
 @click.group(cls=Commands, context_settings={"max_content_width": 100})
@@ -32,9 +32,10 @@ def commands() -> None:
 @targeted
 @click.option("--emit", "emits", multiple=True, metavar="KIND:PATH",
               help="Write as well: html:FILE, a page (graph, device's verdict, memory, times); json:FILE, the whole "
-                   "model as JSON (docs/model.schema.json); ndk:DIR, C++ that builds and runs it on a device through NNAPI, "
-                   "with goldens and a check; object:DIR, native code for an app.")
+                   "model as JSON (docs/model.schema.json); ndk:DIR, C++ that builds and runs it on a device through "
+                   "NNAPI, with goldens and a check; object:DIR, native code for an app.")
 @click.option("--strict", is_flag=True, help="Refuse what the device does not take; else it runs on the host.")
+@traced
 @coded
 @entered
 @shaped
@@ -111,6 +112,7 @@ def bench(**options: Any) -> Work:
 
 
 @commands.command(epilog=examples("check model.tflite", 'check model.onnx --target 29 --fail-on "host,partitions>1"',
+                                  "check model.tflite --target npu.toml --trace-passes",
                                   "check model.tflite --all-targets --json"),
                   short_help="what a device takes, what it does not, why, what to change")
 @click.argument("model", type=MODEL)
@@ -119,6 +121,7 @@ def bench(**options: Any) -> Work:
 @click.option("--fail-on", default="", metavar="CONDITIONS",
               help='End with 4 where one is met: host, refused, "level>29", "partitions>1"; separated by commas, in '
                    "quotes, as a shell reads > itself.")
+@traced
 @entered
 @shaped
 @reported

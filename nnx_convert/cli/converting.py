@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..artifact import from_bytes, save
 from ..artifact.container import Buffer
@@ -19,6 +20,10 @@ from ..target import Target
 from ..types import Shape
 from . import emitting
 from .screen import Progress, Volume, show, show_json, volume
+from .tracing import as_json, told
+
+if TYPE_CHECKING:
+    from ..lowering.rewrite import Event
 
 FORMATS = {"tflite": "TFLite", "onnx": "ONNX", "nnx": "NNX"}
 #: The options of a target's fields that are not called as these.
@@ -27,22 +32,21 @@ NAMED = {"level": "--target", "ex": "--no-ex", "experimental": "--no-experimenta
 
 def convert_file(model: str, output: str | None, target: Target, strict: bool, signature: str | None,
                  emits: Sequence[str], shapes: Mapping[str, Shape], report: str, triple: str | None = None,
-                 cpu_features: str = "baseline") -> None:
+                 cpu_features: str = "baseline", traced: bool = False) -> None:
     """Do it; raises `NnxError`. The file is written before anything is said, so what is said is so."""
     begun, beside = time.perf_counter(), emitting.wanted(emits, triple, cpu_features)
-    with Progress() as progress:
+    with Progress() as progress, told(traced, report) as events:
         data, name = read(model)
         form = kind(data)
         if form == "nnx":
-            given = [f.name for f in fields(Target) if getattr(target, f.name) != f.default]
-            nothing_to_obey(name, {
-                **{NAMED.get(n, f"--{n}"): True for n in given}, "--strict": strict,
-                "--signature": signature is not None, "--shape": bool(shapes)})
+            nothing_to_obey(name, ways(target) | {"--strict": strict, "--signature": signature is not None,
+                                                  "--shape": bool(shapes), "--trace-passes": traced})
             converted = loaded(data, name)
         else:
             output = output or f"{Path(model).stem}.nnx"
             emitting.untouched(model, output)
-            converted = convert(model, target, shapes=shapes, strict=strict, progress=progress, signature=signature)
+            converted = convert(model, target, shapes=shapes, strict=strict, progress=progress, signature=signature,
+                                trace=events)
         progress("planning")
         measured = converted if form == "nnx" else at_size_1(converted, model, target, signature)
         arena = arena_bytes(measured)
@@ -55,7 +59,12 @@ def convert_file(model: str, output: str | None, target: Target, strict: bool, s
         for kind_, path in beside:
             emitting.untouched(model, path)
             emitting.KINDS[kind_](path, asked, progress)
-    say(found if not output else replace(found, output=output, output_bytes=os.path.getsize(output)), report)
+    say(found if not output else replace(found, output=output, output_bytes=os.path.getsize(output)), report, events)
+
+
+def ways(target: Target) -> dict[str, bool]:
+    """The options that a target's fields come from, where these are not what they are by default."""
+    return {NAMED.get(f.name, f"--{f.name}"): True for f in fields(Target) if getattr(target, f.name) != f.default}
 
 
 def nothing_to_obey(name: str, given: Mapping[str, bool]) -> None:
@@ -91,11 +100,11 @@ def arena_bytes(model: Model) -> int | None:
     return None if found is None else found.arena
 
 
-def say(found: Facts, report: str) -> None:
+def say(found: Facts, report: str, events: Sequence[Event] | None = None) -> None:
     """The report on stdout; with --quiet the file that was written is all there is to say."""
     if volume.get() is Volume.QUIET and report == "text" and found.output:
         return
     if report == "json":
-        show_json(found.json())
+        show_json({**found.json(), **as_json(events)})
     else:
         show(lines(found), LABEL)

@@ -180,6 +180,14 @@ def coded(command: Function) -> Function:
     return command
 
 
+def traced(command: Function) -> Function:
+    """What lowering did."""
+    option = click.option("--trace-passes", "traced", is_flag=True,
+                          help="Say on stderr what each rule of lowering did to which operation, and why a rule left "
+                               "one alone; with --json, as its key trace.")
+    return option(command)
+
+
 def sections(command: Function) -> Function:
     """The tables of `inspect`."""
     for name, text in (("memory", "What of the arena is in use at each step."),

@@ -1,10 +1,12 @@
 """The passes, in order."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..graph import Evaluate, Build, Graph, Value
+from ..errors import NnxError, UsageError
+from ..graph import Evaluate, Build, Graph, GraphError, Value
 from ..ops.elementwise import LOGICAL_AND, MAXIMUM
 from ..ops.shape import CONCATENATION, RESHAPE, SLICE, TRANSPOSE
 from ..target import Target
@@ -105,13 +107,55 @@ def copy(build: Build, v: Value, target: Target) -> Value:
     return build(TRANSPOSE, v, list(range(len(v.shape))), out=v.tensor)
 
 
-def lower(graph: Graph, target: Target, evaluate: Evaluate) -> tuple[Graph, list[Event]]:
+#: The passes of this program's user, which every lowering begins with.
+PASSES: list[Pass] = []
+
+
+def register_pass(step: Pass) -> Pass:
+    """Have every conversion of this process begin with a pass of one's own; also a decorator. Returns the pass.
+
+    A pass is `(graph, target, trace) -> graph`, as `Rules` is: nodes, values and graphs are never changed, what comes
+    back is another graph with the same inputs and outputs. It sees the operations that the source file was read as,
+    composites among them, before anything is lowered; subgraphs come first, each by itself. `convert(passes=...)` is
+    for one conversion. What a pass raises that is no `NnxError`, and a graph that is none, is a `UsageError`.
+    """
+    PASSES.append(step)
+    return step
+
+
+def guarded(step: Pass) -> Pass:
+    """A user's pass, whose faults are told as such."""
+    def guarded_step(graph: Graph, target: Target, trace: list[Event]) -> Graph:
+        try:
+            made = step(graph, target, trace)
+            if not isinstance(made, Graph):
+                raise GraphError(f"it gives {type(made).__name__}, not a graph")
+            if made.inputs != graph.inputs or len(made.outputs) != len(graph.outputs) or not all(
+                    a.tensor.agrees(b.tensor) for a, b in zip(made.outputs, graph.outputs, strict=True)):
+                raise GraphError("it changes the graph's inputs or outputs")
+            return made.verify()
+        except NnxError:
+            raise
+        except Exception as error:                   # of the user's own function
+            raise UsageError(f"the pass {named(step)} fails: {type(error).__name__}: {error}") from error
+    guarded_step.__name__ = named(step)
+    return guarded_step
+
+
+def named(step: Pass) -> str:
+    """What a pass is called."""
+    return getattr(step, "name", "") or getattr(step, "__name__", type(step).__name__)
+
+
+def lower(graph: Graph, target: Target, evaluate: Evaluate, passes: Sequence[Pass] = ()) -> tuple[Graph, list[Event]]:
     """The graph in operations the target takes and host operations, and what was done to get there.
 
-    Each pass verifies the graph it makes; a `GraphError` out of here is a fault of a rule.
+    `passes` are a user's own; they come first, after those that are registered. Each pass verifies the graph it makes;
+    a `GraphError` out of here is a fault of a rule of ours.
     """
     trace: list[Event] = []
-    graph = inputs_of_few_axes(graph, target, trace)
-    for step in pipeline(target, evaluate):
-        graph = throughout(step, graph, target, trace)
+    for step in (*map(guarded, (*PASSES, *passes)), inputs_of_few_axes, *pipeline(target, evaluate)):
+        since = len(trace)
+        graph = step(graph, target, trace) if step is inputs_of_few_axes else throughout(step, graph, target, trace)
+        trace[since:] = [e if e.step else replace(e, step=named(step)) for e in trace[since:]]
     return graph, trace

@@ -29,13 +29,17 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Event:
-    """One line of the trace."""
+    """One line of the trace: what a rule did to a node (`did`), or that it leaves it alone and `why`.
+
+    `op` is the node's operation, `at` where it comes from in the source file, `step` the pass that the rule is of.
+    """
 
     rule: str
     at: At
     op: str
     did: bool
     why: str = ""
+    step: str = ""
 
     def __str__(self) -> str:
         return f"{self.at}: {self.rule} {'on' if self.did else 'refused'} {self.op}{self.why and ': ' + self.why}"
