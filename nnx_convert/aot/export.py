@@ -61,13 +61,14 @@ def export(model: Model, machine: Machine, folder: str | Path, name: str, golden
     tensors = [None if a is None else Tensor(o.type, a.shape, o.quant)
                for o, a in zip(operands, runs[0], strict=True)]
     found = code(model, tensors, machine, f"nnx_{prefix}")
+    known = list(golden_bytes(model, found, runs))
     said = {"name": prefix, "NAME": prefix.upper(), "model": shown(Path(name).name), "triple": machine.triple,
             "features": " ".join(sorted(machine.features)), "processor": PROCESSORS[machine.triple.partition("-")[0]],
             "build": BUILDS[machine.triple].format(f"nnx_{prefix}_example"), "runs": str(len(runs)), **words(found)}
     place = made(folder)
     write(place / f"nnx_{prefix}.o", [found.image])
     write(place / f"nnx_{prefix}_weights.bin", [found.weights.data])
-    write(place / "golden.bin", golden_bytes(model, found, runs))
+    write(place / "golden.bin", known)
     for template, file in TEMPLATES.items():
         text = files(__package__).joinpath("templates", template).read_text("utf-8")
         write(place / filled(file, said), [filled(text, said).encode()])

@@ -34,8 +34,8 @@ def literal(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A text in a comment or on a page: what has a meaning there is left out."""
-    return "".join(c if PLAIN.fullmatch(c) else "_" for c in text)
+    """A text in a comment or on a page: what may have a meaning there is left out."""
+    return re.sub(r"[^\w .,+=-]", "_", text, flags=re.ASCII)
 
 
 def row(side: Side) -> str:

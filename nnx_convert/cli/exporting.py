@@ -11,6 +11,7 @@ from ..artifact import from_bytes
 from ..convert import HERE, convert, kind, read
 from ..errors import NnxError, RunError
 from ..model import Model
+from ..runtime.codegen.machine import Machine
 from ..runtime.compiled import TensorSpec
 from ..types import Shape
 from .arrays import gathered
@@ -26,15 +27,18 @@ def write_object(path: str, source: str, shapes: Mapping[str, Shape], signature:
     data, name = read(source)
     model = from_bytes(data) if kind(data) == "nnx" else convert(source, HERE, shapes=shapes, signature=signature)
     progress("generating code")
-    goldens = [drawn(model, shapes), zeros(model, shapes)]
-    while goldens:
-        try:
-            return aot.export(model, machine, path, Path(name).stem, goldens.pop(0))
-        except RunError as error:            # what is drawn need not be an index of what there is
-            if not goldens:
-                raise error.at(name) from error
-        except NnxError as error:
-            raise (error if error.where == path else error.at(name)) from error
+    try:
+        exported(model, machine, path, Path(name).stem, shapes)
+    except NnxError as error:
+        raise (error if error.where.startswith(path) else error.at(name)) from error
+
+
+def exported(model: Model, machine: Machine, path: str, name: str, shapes: Mapping[str, Shape]) -> None:
+    """Write the folder with drawn inputs; with zeros where what is drawn is no index of what there is."""
+    try:
+        aot.export(model, machine, path, name, drawn(model, shapes))
+    except RunError:
+        aot.export(model, machine, path, name, zeros(model, shapes))
 
 
 def specs(model: Model) -> list[TensorSpec]:

@@ -10,6 +10,7 @@ import pytest
 from builds import ARM, BUILDS, MISSING, NATIVE, STRICT, Build
 from onnx import TensorProto, helper
 from recurrent_cases import lstm, whole_lstm
+from sample_files import two_entries
 from tflite_writer import TFLiteWriter
 
 import nnx_convert
@@ -70,6 +71,30 @@ def test_the_example_gives_what_a_run_gives(build: Build, name: str, tmp_path: P
     place = emitted(tmp_path, name, make(), build)
     code, said = build.run(build.program(place, place / "main.c"))
     assert code == 0 and said.count("largest difference") == said.count("\n") == lines, said
+
+
+@natively
+@pytest.mark.parametrize("name", ["digits_cnn.tflite", "floats.tflite"])
+def test_it_gives_what_native_code_gives_here_to_the_bit(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                         ) -> None:
+    monkeypatch.setenv("NNX_BACKEND", "native")
+    place = emitted(tmp_path, name, CASES[name][0](), NATIVE[1])
+    code, said = NATIVE[1].run(NATIVE[1].program(place, place / "main.c"))
+    assert code == 0 and said.count("largest difference 0,") == CASES[name][1], said
+
+
+@natively
+def test_a_file_that_is_converted_and_an_entry_point_of_one_are_exported(tmp_path: Path) -> None:
+    source = tmp_path / "early.nnx"
+    nnx_convert.convert(MODELS / "digits_cnn_int8.tflite", nnx_convert.Target(27)).save(source)
+    (tmp_path / "entries.tflite").write_bytes(two_entries())
+    for words, row in ((["early.nnx"], '"image", NNX_UINT8, 4'),
+                       (["entries.tflite", "--signature", "negate", "--shape", "p=3,2"], '"p", NNX_FLOAT32, 2, {3, 2')):
+        out = tmp_path / words[0].partition(".")[0]
+        assert ended([str(tmp_path / words[0]), *words[1:], "-o", str(tmp_path / "m.nnx"), "--quiet",
+                      "--emit", f"object:{out}"]) == ExitCode.GOOD
+        assert row in next(out.glob("*.h")).read_text()
+        assert NATIVE[0].run(NATIVE[0].program(out, out / "main.c"))[0] == 0
 
 
 @natively
@@ -146,7 +171,7 @@ def test_what_only_numpy_does_is_refused_by_name(tmp_path: Path, capsys: pytest.
     (["--cpu-features", "avx2"], "give --emit object:DIR"),
     (["--emit", "object:OUT", "--triple", "x86_64-linux-gnu", "--cpu-features", "neon"], "baseline, avx2, avx512"),
     (["--emit", "object:OUT", "--triple", "aarch64-linux-gnu", "--cpu-features", "avx2"], "baseline, neon, dotprod"),
-    (["--emit", "object:m.tflite/x"], "cannot be made")])
+    (["--emit", "object:m.tflite/x"], "m.tflite/x: cannot be made")])
 def test_what_makes_no_sense_is_said(options: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                      capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
