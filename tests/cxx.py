@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-COMPILER = "g++"
+COMPILER, BUILDER = "g++", "cmake"
 #: Feature levels that the recorder has the calls of.
 LEVELS = (27, 28, 29, 30, 31)
-MISSING = tuple(name for name in (COMPILER,) if shutil.which(name) is None)
+MISSING = tuple(name for name in (COMPILER, BUILDER) if shutil.which(name) is None)
 STRICT = ("-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", "-pedantic")
 RECORD_RUN = f"'{sys.executable}' -m nnx_convert record-run"
 
@@ -46,11 +46,16 @@ def by_level(header: str) -> list[tuple[int, str]]:
     return found
 
 
+def environment() -> dict[str, str]:
+    """What a program with the recorder for its NNAPI runs in: this project's command, which computes in NumPy."""
+    return os.environ | {"NNX_BACKEND": "numpy", "NNX_RECORD_RUN": RECORD_RUN}
+
+
 def ran(program: Path, folder: Path, library: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """A program in a folder, with the recorder for its NNAPI; records go to the folder's `record`."""
-    wanted = {"NNX_NNAPI": str(library), "NNX_RECORD_DIR": str(folder / "record"), "NNX_RECORD_RUN": RECORD_RUN}
+    wanted = {"NNX_NNAPI": str(library), "NNX_RECORD_DIR": str(folder / "record")}
     return subprocess.run([program, *words], cwd=folder, capture_output=True, text=True, check=False,
-                          env=os.environ | {"NNX_BACKEND": "numpy"} | wanted | variables)
+                          env=environment() | wanted | variables)
 
 
 def linked(objects: Sequence[Path], source: Path, include: Path, out: Path) -> Path:

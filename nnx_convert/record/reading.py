@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from ctypes import c_float
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,9 @@ def _model(fields: Fields, data: bytes, before: Sequence[Model]) -> Model:
 
 
 def _operand(builder: ModelBuilder, o: Fields, data: bytes, before: Sequence[Model]) -> None:
-    index = builder.add_operand(o["type"], o["dims"], float(np.float32(o["scale"])), o["zero"])
+    index = builder.add_operand(o["type"], o["dims"], _float(o["scale"]), o["zero"])
     if "scales" in o:
-        builder.set_operand_symm_per_channel_quant_params(index, o["axis"], _floats(o["scales"]))
+        builder.set_operand_symm_per_channel_quant_params(index, o["axis"], [_float(s) for s in o["scales"]])
     if o.get("none"):
         builder.set_operand_value(index, None)
     elif "model" in o:
@@ -69,9 +70,9 @@ def _operand(builder: ModelBuilder, o: Fields, data: bytes, before: Sequence[Mod
         builder.set_operand_value(index, _value(o, index, data))
 
 
-def _floats(scales: Sequence[float]) -> list[float]:
-    """The scales, float32 as the program gave them: nine digits say which."""
-    return [float(np.float32(s)) for s in scales]
+def _float(scale: float) -> float:
+    """A scale, float32 as the program gave it: nine digits say which."""
+    return c_float(scale).value
 
 
 def _value(o: Fields, index: int, data: bytes) -> np.ndarray[Any, Any]:

@@ -173,6 +173,15 @@ def test_names_do_no_harm(built: Built, tmp_path: Path) -> None:
 
 
 @needs_cxx
+def test_it_builds_as_its_page_says(built: Built, tmp_path: Path) -> None:
+    folder = emit(saved(MADE["relaxed"](), tmp_path), tmp_path)
+    for words in (["cmake", "-B", "build", "-DCMAKE_BUILD_TYPE=Debug"], ["cmake", "--build", "build"]):
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
+    assert ran(folder / "build" / "check", folder, built.recorders[28]).returncode == 0
+
+
+@needs_cxx
 def test_the_header_is_c_as_well(tmp_path: Path) -> None:
     folder = emit(MODELS / FILES[0], tmp_path)
     done = subprocess.run(["g++", "-x", "c", "-std=c11", *STRICT[2:], "-fsyntax-only", folder / "NeuralNetworks.h"],

@@ -3,9 +3,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from ctypes import c_float
 from dataclasses import dataclass
-
-import numpy as np
 
 from ...builder import ModelBuilder
 from ...codes import FeatureLevel, ResultCode
@@ -66,10 +65,10 @@ def _rebuilt(model: Model, known: dict[int, Model]) -> Model:
 
 def _add(builder: ModelBuilder, o: Operand, known: dict[int, Model]) -> None:
     scale, zero = (o.quant.scale, o.quant.zero) if isinstance(o.quant, Quant) else (0.0, 0)
-    index = builder.add_operand(o.type, o.dims, float(np.float32(scale)), zero)
+    index = builder.add_operand(o.type, o.dims, c_float(scale).value, zero)
     if isinstance(o.quant, ChannelQuant):
-        builder.set_operand_symm_per_channel_quant_params(
-            index, o.quant.axis, [float(np.float32(s)) for s in o.quant.scales])
+        scales = [c_float(s).value for s in o.quant.scales]
+        builder.set_operand_symm_per_channel_quant_params(index, o.quant.axis, scales)
     if isinstance(o.value, Model):
         builder.set_operand_value_from_model(index, _rebuilt(o.value, known))
     elif o.value is not None or o.lifetime is Lifetime.NO_VALUE:
