@@ -5,6 +5,7 @@ import os
 
 import browser
 import builds
+import cxx
 import pytest
 from cross import MISSING
 from shared import SHARED
@@ -20,6 +21,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     suites = str(SHARED) if SHARED else "absent ($NNX_SHARED), their tests are not run"
     emulated = f"{' and '.join(MISSING)} missing, its tests are not run" if MISSING else "emulated"
     built = f"{' and '.join(builds.MISSING)} missing, its tests are not run" if builds.MISSING else "built"
+    emitted = f"{' and '.join(cxx.MISSING)} missing, its tests are not run" if cxx.MISSING else "compiled"
     seen = f"{' and '.join(browser.MISSING)} missing, their tests are not run" if browser.MISSING else "in Chromium"
     terminalreporter.write_line(f"external suites: {suites}; native code for aarch64: {emulated}; "
-                                f"exported code: {built}; pages: {seen}")
+                                f"exported code: {built}; NNAPI's C++: {emitted}; pages: {seen}")
