@@ -38,14 +38,19 @@ class ModelUnderTest:
     def check(self, target: Target | int | str = 30, *, fail_on: str = "refused") -> Check:
         """What a target takes; fails where a condition is met: those of `nnx-convert check --fail-on`.
 
-        `target` is a feature level, as 29 or "fl7", or a `Target`.
+        `target` is a feature level, as 29 or "fl7", a device's .toml file, or a `Target`.
         """
         from ..check import check
         from ..cli.checking import conditions
         from ..target import Target
         from .work import lost
         __tracebackhide__ = True
-        device = target if isinstance(target, Target) else Target(int(str(target).removeprefix("fl")))
+        if isinstance(target, Target):
+            device = target
+        elif str(target).endswith(".toml"):
+            device = Target.from_toml(located(str(target), self.folders))
+        else:
+            device = Target(int(str(target).removeprefix("fl")))
         asked = conditions(fail_on)
         found = check(self.path, device, shapes=self.shapes)
         if met := [c.text for c in asked if c.met(found)]:

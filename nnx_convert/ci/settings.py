@@ -164,7 +164,9 @@ def read_targets(table: Table) -> tuple[Target, ...]:
 
 
 def read_target(table: Table, value: Any) -> Target:
-    """A level as 29 or "fl7", or a table with a level and what else the device has."""
+    """A level as 29 or "fl7", a device's file, or a table with a level and what else the device has."""
+    if isinstance(value, str) and value.endswith(".toml"):
+        return Target.from_toml(beside(table, value))
     if isinstance(value, dict):
         inner = Table(value, table.file, table.under("target")).only(TARGET)
         read: dict[str, Any] = {"level": level, "ex": flag, "experimental": flag}
@@ -177,7 +179,7 @@ def level(value: Any) -> int:
     """A feature level; raises `UsageError` where there is none."""
     number = str(value).removeprefix("fl")
     if isinstance(value, bool) or not number.isdecimal() or len(number) > 9:
-        raise wrong('a feature level as 29 or "fl7"', value)
+        raise wrong('a feature level as 29 or "fl7", or a .toml file', value)
     return Target(int(number)).level
 
 

@@ -45,7 +45,9 @@ class Table:
         try:
             return read(self.values[key])
         except UsageError as error:
-            raise error if self.file.name in error.where else self.fault(key, error.text, error.hint) from error
+            if error.where.startswith(self.file.name):
+                raise
+            raise self.fault(key, f"{error.where}: {error.text}".removeprefix(": "), error.hint) from error
         except ValueError as error:
             raise self.fault(key, str(error)) from error
 

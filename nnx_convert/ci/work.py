@@ -67,12 +67,13 @@ def taken(entry: Entry) -> Iterator[Step]:
 
 
 def named(target: Target) -> str:
-    """A target in short: its level, and what differs from the usual."""
+    """A target in short: its level or its own name, and what differs from the usual."""
     usual = Target(target.level)
     more = [f"{n} {getattr(target, n)}".replace(" False", " none").replace("experimental", "DENSIFY")
             for n in ("ex", "experimental", "sparse", "hybrid", "int64", "qdq")
             if getattr(target, n) != getattr(usual, n)]
-    return ", ".join([f"level {level_name(target.level)}", *more])
+    device = f"level {level_name(target.level)}" if target.limits is None else target.limits.name
+    return ", ".join([device, *more])
 
 
 def lost(found: Check) -> str:

@@ -123,3 +123,11 @@ def test_an_engine_that_reads_other_files(tmp_path: Path, capsys: pytest.Capture
     (tmp_path / "nnx.toml").write_text(entry("a", ONNX, "budgets = {latency = {ratio = 1, vs = 'litert', runs = 1}}"))
     assert ci(tmp_path) == ExitCode.FAILED
     assert re.search(r"fault +a: ratio: litert (reads no .onnx file|is not installed)", capsys.readouterr().out)
+
+
+def test_a_device_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "npu.toml").write_text('name = "my NPU"\nlevel = 29\noperations = ["CONV_2D"]\n')
+    (tmp_path / "nnx.toml").write_text(entry("a", FLOAT, "target = 'npu.toml'", "fail_on = 'refused'"))
+    assert ci(tmp_path) == ExitCode.UNSUPPORTED
+    out = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"a check my NPU host \d", out) and "is not among the operations of my NPU" in out
