@@ -205,10 +205,10 @@ def fetching(f: Function, micro: Micro, tile: str, tiles: int) -> tuple[Micro, s
     """The micro-kernel, and its last argument, with which each of a panel's tiles brings a part of the next panel near.
 
     It stays as it is where a panel is soon there, and where there are no tiles, so that panels come again. Where
-    registers are few, one pixel alone is done with a line as soon as one is fetched: that would only take longer.
+    registers are few, one tile alone is done with a line as soon as one is fetched: that would only take longer.
     """
     size, panel = f.machine.lanes * ITEM * micro.vectors, micro.panel(f.machine.lanes)
-    hurried = f.machine.registers == 16 and tiles == len(micro.a) == 1
+    hurried = f.machine.registers == 16 and tiles == 1
     if panel < FETCHED or not tiles or hurried:
         return micro, ""
     lines = max(1, turns_of(micro.runs[0][1], len(micro.a) * micro.vectors, f.machine) * size // LINE)
