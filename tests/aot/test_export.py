@@ -14,6 +14,8 @@ from sample_files import two_entries
 from tflite_writer import TFLiteWriter
 
 import nnx_convert
+from nnx_convert import aot
+from nnx_convert.cli import options
 from nnx_convert.cli.entry import ended
 from nnx_convert.errors import ExitCode
 from nnx_convert.runtime.codegen.loader import Image
@@ -166,15 +168,19 @@ def test_what_only_numpy_does_is_refused_by_name(tmp_path: Path, capsys: pytest.
     assert said.startswith("NNX302 det.onnx: ") and "DET" in said.upper() and "bench --per-op" in said
 
 
-@pytest.mark.parametrize(("options", "said"), [
+def test_the_command_has_the_machines_that_there_are() -> None:
+    assert (options.TRIPLES, options.FEATURES) == (aot.TRIPLES, aot.FEATURES)
+
+
+@pytest.mark.parametrize(("words", "said"), [
     (["--triple", "aarch64-linux-gnu"], "give --emit object:DIR"),
     (["--cpu-features", "avx2"], "give --emit object:DIR"),
     (["--emit", "object:OUT", "--triple", "x86_64-linux-gnu", "--cpu-features", "neon"], "baseline, avx2, avx512"),
     (["--emit", "object:OUT", "--triple", "aarch64-linux-gnu", "--cpu-features", "avx2"], "baseline, neon, dotprod"),
     (["--emit", "object:m.tflite/x"], "m.tflite/x: cannot be made")])
-def test_what_makes_no_sense_is_said(options: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+def test_what_makes_no_sense_is_said(words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                      capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     Path("m.tflite").write_bytes(table())
-    assert ended(["m.tflite", "--quiet", *options]) == ExitCode.USAGE
+    assert ended(["m.tflite", "--quiet", *words]) == ExitCode.USAGE
     assert said in capsys.readouterr().err and not Path("OUT").exists()
