@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .graph import Graph, Node
     from .lowering.rewrite import Event, Pass
     from .runtime.codegen.kept import Keeper
-    from .runtime.compiled import CompiledModel
+    from .runtime.compiled import CompiledModel, Taps
 
 
 class Readable(Protocol):
@@ -216,11 +216,25 @@ def ready(data: Data, folder: Path | None, shapes: Mapping[str, Shape], threads:
     keeper = _keeper(data, options) if backend_of(backend, rounding).takes else None
     known = keeper and (keeper.find(make) or keeper.model())
     lasting = keeper is not None and known is None and not _outside(data)
+    taps = None if kind(data) == "nnx" else _taps(data, folder, shapes, target, backend, threads)
     compiled = CompiledModel(known or make(), threads=threads, backend=backend, rounding=rounding,
-                             keep=keeper.keep if keeper and lasting else None)
+                             keep=keeper.keep if keeper and lasting else None, taps=taps)
     if shapes and (known is None or isinstance(known, Model)):
         compiled.prepare(shapes)
     return compiled
+
+
+def _taps(data: Data, folder: Path | None, shapes: Mapping[str, Shape], target: Target, backend: str,
+          threads: int | None) -> Taps:
+    """The file's tensors by name; what finds them is imported with the first that is asked for."""
+    found: list[Taps] = []
+
+    def tapped(names: Sequence[str], inputs: Sequence[Any]) -> Mapping[str, Any]:
+        if not found:
+            from .verify.tapping import Tapping
+            found.append(Tapping(data, folder, shapes, target, backend, threads))
+        return found[0](names, inputs)
+    return tapped
 
 
 def _keeper(data: Data, options: object) -> Keeper | None:

@@ -61,6 +61,8 @@ def convert(**options: Any) -> Work:
 @click.option("--random", "seed", type=click.IntRange(0), metavar="SEED",
               help="Draw the inputs that are not given: floats normal, integers of 8 and 16 bits over all of their "
                    "range, wider ones from 0 to 9. One seed, one set of inputs.")
+@click.option("--tap", "taps", multiple=True, metavar="TENSOR",
+              help="Give this tensor of the source file beside the outputs; repeatable.")
 @click.option("--output", metavar="OUT.npz", type=MODEL, help="Write the outputs by their names.")
 @click.option("--expect", metavar="GOLDEN.npz", type=MODEL,
               help="Compare the outputs, by their names or as ref_out0 or out0; ends with 1 where they differ.")

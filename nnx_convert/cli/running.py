@@ -44,7 +44,7 @@ class Ran:
 def run_file(file: str, given: Mapping[str, str], archive: str | None, seed: int | None,
              output: str | None, expect: str | None, atol: float | None, rtol: float | None, backend: str,
              rounding: str, threads: int | None, signature: str | None, shapes: Mapping[str, Shape],
-             profile_to: str | None, report: str) -> ExitCode:
+             profile_to: str | None, report: str, taps: Sequence[str] = ()) -> ExitCode:
     """Do it; raises `NnxError`."""
     begun = time.perf_counter()
     if profile_to:
@@ -56,7 +56,7 @@ def run_file(file: str, given: Mapping[str, str], archive: str | None, seed: int
         inputs = gathered(*asked(model, signature, shapes), given, archive, seed)
         golden = read_archive(expect) if expect else {}
         progress("running")
-        outputs = outputs_of(model, inputs, signature, Path(file).name)
+        outputs = outputs_of(model, inputs, signature, Path(file).name, taps)
         if profile_to:
             progress("profiling")
             ports = dict(model.entry(signature).inputs) if signature else {}
@@ -72,10 +72,11 @@ def run_file(file: str, given: Mapping[str, str], archive: str | None, seed: int
     return ExitCode.GOOD if ran.good else ExitCode.DIFFERENT
 
 
-def outputs_of(model: CompiledModel, inputs: Sequence[Given], signature: str | None, name: str) -> dict[str, Array]:
-    """The outputs by name; a fault names the file."""
+def outputs_of(model: CompiledModel, inputs: Sequence[Given], signature: str | None, name: str,
+               taps: Sequence[str] = ()) -> dict[str, Array]:
+    """The outputs by name, then the tensors that are tapped; a fault names the file."""
     try:
-        found = model.run({g.name: g.array for g in inputs}, signature)
+        found = model.run({g.name: g.array for g in inputs}, signature, tap=taps)
     except NnxError as error:
         raise error.at(name) from error
     return {n: array for output, value in found.items() for n, array in taken_apart(output, value).items()}

@@ -1,7 +1,7 @@
 """`CompiledModel`: a model that runs on arrays as its source file's user knows them."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from .codegen.program import NativeProgram
     from .footprint import Footprint
     from .profile import Profile
+
+#: What gives tensors of a source file by their names, from the inputs of a run, states among them.
+Taps = Callable[[Sequence[str], Sequence[Any]], Mapping[str, Any]]
+
 
 @dataclass(frozen=True)
 class TensorSpec:
@@ -62,7 +66,7 @@ class CompiledModel:
     """
 
     def __init__(self, model: Model | Outline, *, threads: int | None = None, backend: str = "auto",
-                 rounding: str = "reference", keep: Keep | None = None) -> None:
+                 rounding: str = "reference", keep: Keep | None = None, taps: Taps | None = None) -> None:
         chosen = backend_of(backend, rounding)
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise UsageError(f"threads is a positive number, not {str(threads)[:80]!r}")
@@ -75,6 +79,7 @@ class CompiledModel:
         self._doors = rim.Doors(model)
         self._state = states.Memory(model.rim)
         self._again: Again | None = None
+        self._taps = taps
         self._own = tuple(p.name for p in model.rim.inputs if not p.state)
         self._returned = tuple(i for i, o in enumerate(self.outputs) if not o.state)
 
@@ -84,32 +89,47 @@ class CompiledModel:
         return self._runner.model
 
     @overload
-    def run(self, inputs: Mapping[str, Any], signature: str | None = None) -> dict[str, Any]: ...
+    def run(self, inputs: Mapping[str, Any], signature: str | None = None, *, tap: Sequence[str] = ()
+            ) -> dict[str, Any]: ...
     @overload
-    def run(self, inputs: Sequence[Any], signature: str | None = None) -> list[Any]: ...
+    def run(self, inputs: Sequence[Any], signature: str | None = None, *, tap: Sequence[str] = ()) -> list[Any]: ...
 
-    def run(self, inputs: Mapping[str, Any] | Sequence[Any], signature: str | None = None
+    def run(self, inputs: Mapping[str, Any] | Sequence[Any], signature: str | None = None, *, tap: Sequence[str] = ()
             ) -> dict[str, Any] | list[Any]:
         """Run once. Raises `InputError` naming every input that does not fit, `RunError` where a run fails.
 
         `signature`: inputs and outputs have the names and the order of that entry point. A state given as an
-        input counts for this run; what the run leaves is the state of the next.
+        input counts for this run; what the run leaves is the state of the next. `tap` names tensors of the source file
+        to be returned after the outputs, by these names or in this order, in the file's own order of axes; they are
+        computed in another program, whose random draws are its own. `UsageError` on a name that there is not, on a
+        tensor that lowering made a part of another operation, and where the model was not compiled from a source file.
         """
+        if tap:
+            taps: dict[str, Any] = dict.fromkeys([tap] if isinstance(tap, str) else tap)
+            found = self._answer(inputs, signature, taps)
+            return {**found, **taps} if isinstance(found, dict) else [*found, *taps.values()]
         if type(inputs) is list and signature is None:
             return self._run(inputs)
-        inputs = inputs if isinstance(inputs, Mapping) else rim.listed(inputs)
-        if signature is not None:
-            return self._run_entry(inputs, self.entry(signature))
-        if isinstance(inputs, Mapping):
-            own = [inputs[n] for n in self._own if n in inputs]
-            whole = len(own) == len(inputs) == len(self._own)
-            return self._named(self._run(own if whole else rim.by_position(self._rim.inputs, inputs)))
-        return self._run(inputs)
+        return self._answer(inputs, signature)
 
     __call__ = run
 
-    def _run(self, inputs: Sequence[Any]) -> list[Any]:
+    def _answer(self, inputs: Mapping[str, Any] | Sequence[Any], signature: str | None,
+                taps: dict[str, Any] | None = None) -> dict[str, Any] | list[Any]:
+        """The outputs as a run returns them; `taps` are filled."""
+        inputs = inputs if isinstance(inputs, Mapping) else rim.listed(inputs)
+        if signature is not None:
+            return self._run_entry(inputs, self.entry(signature), taps)
+        if isinstance(inputs, Mapping):
+            own = [inputs[n] for n in self._own if n in inputs]
+            whole = len(own) == len(inputs) == len(self._own)
+            return self._named(self._run(own if whole else rim.by_position(self._rim.inputs, inputs), taps))
+        return self._run(inputs, taps)
+
+    def _run(self, inputs: Sequence[Any], taps: dict[str, Any] | None = None) -> list[Any]:
         """The outputs in order, without the states, which are kept."""
+        if taps is not None:
+            return self._run_tapped(inputs, taps)
         again = self._again
         if again is not None:
             known = self._state.run(again, inputs) if self._state.kept else again.run(inputs)
@@ -127,6 +147,21 @@ class CompiledModel:
             self._state.keep(found)
         self._remember(inputs, entered)
         return [found[i] for i in self._returned]
+
+    def _run_tapped(self, inputs: Sequence[Any], taps: dict[str, Any]) -> list[Any]:
+        """The same, and the tensors that are asked for."""
+        if self._taps is None:
+            raise UsageError("the model was not compiled from a source file, so its tensors have no names",
+                             hint="compile the .tflite or .onnx file itself")
+        names = [n for n in taps if n not in {self.outputs[i].name for i in self._returned}]
+        with self._state.open(rim.completed(self._rim.inputs, inputs)) as complete:
+            taps |= self._taps(names, complete)
+            found = self._doors.leave(self._runner.run(self._doors.enter(complete)))
+            if self._state.kept:
+                self._state.keep(found)
+        outputs = [found[i] for i in self._returned]
+        taps |= {n: a for n, a in self._named(outputs).items() if n in taps}
+        return outputs
 
     def _remember(self, inputs: Sequence[Any], entered: Sequence[Array | None]) -> None:
         """Prepare the next run, which may be like this one."""
@@ -157,7 +192,8 @@ class CompiledModel:
             raise UsageError(f"the model has no signature {name!r}", hint=hint)
         return self.signatures[name]
 
-    def _run_entry(self, inputs: Mapping[str, Any] | Sequence[Any], entry: Entry) -> dict[str, Any] | list[Any]:
+    def _run_entry(self, inputs: Mapping[str, Any] | Sequence[Any], entry: Entry,
+                   taps: dict[str, Any] | None = None) -> dict[str, Any] | list[Any]:
         own = dict(entry.inputs)
         if not isinstance(inputs, Mapping) and len(inputs) != len(own):
             raise InputError(f"signature {entry.name!r} takes {len(own)} inputs, not {len(inputs)}",
@@ -166,7 +202,8 @@ class CompiledModel:
         if extra := [n for n in named if n not in own]:
             raise InputError(f"signature {entry.name!r} has no input {', '.join(map(repr, extra))}",
                              hint=among(extra[0], own, "inputs"))
-        found = self._named(self._run(rim.by_position(self._rim.inputs, {own[n]: v for n, v in named.items()})))
+        given = rim.by_position(self._rim.inputs, {own[n]: v for n, v in named.items()})
+        found = self._named(self._run(given, taps))
         outputs = {n: found[port] for n, port in entry.outputs}
         return outputs if isinstance(inputs, Mapping) else list(outputs.values())
 
