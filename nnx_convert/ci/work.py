@@ -91,14 +91,18 @@ def equal(entry: Entry) -> Iterator[Step]:
     for target in targets:
         for asked in entry.verify:
             found = verified(entry, asked, target)
-            rows = (*found.outputs, *(found.tensors or ()))
-            most, count = max((r.measure.largest for r in found.outputs), default=0.0), len(rows)
-            good = sum(r.measure.good for r in rows)
-            said = f"{good} of {count} equal, off by {most:.3g}" if not found.failure else "fails"
-            of = f"{named(target)}, {Path(asked.against).name or found.reference}"
-            yield Step("verify", of, said, asked.limit, ExitCode.GOOD if found.good else ExitCode.DIFFERENT,
-                       differences(found), {"largest": most if most < float("inf") else None, "compared": count,
-                                            "differ": count - good, "runs": found.runs})
+            of = Path(asked.against).name or found.reference
+            yield compared(found, of if len(targets) == 1 else f"{named(target)}, {of}", asked.limit)
+
+
+def compared(found: Verified, of: str, limit: str) -> Step:
+    """A comparison as a step."""
+    rows = (*found.outputs, *(found.tensors or ()))
+    most, bad = max((r.measure.largest for r in found.outputs), default=0.0), sum(not r.measure.good for r in rows)
+    said = "fails" if found.failure else f"{f'{bad} of {len(rows)} differ' if bad else 'equal'}, off by {most:.3g}"
+    return Step("verify", of, said, limit, ExitCode.GOOD if found.good else ExitCode.DIFFERENT, differences(found),
+                {"largest": most if most < float("inf") else None, "compared": len(rows), "differ": bad,
+                 "runs": found.runs})
 
 
 def differences(found: Verified) -> str:
