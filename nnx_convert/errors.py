@@ -29,7 +29,7 @@ class ExitCode(IntEnum):
                 ExitCode.DIFFERENT: "numbers differ, files do by what --fail-on names, or a budget of ci is exceeded",
                 ExitCode.USAGE: "an option, an argument or an output path makes no sense",
                 ExitCode.UNREADABLE: "the file is missing, broken, or holds what has no counterpart",
-                ExitCode.UNSUPPORTED: "the target does not take an operation: --strict, check --fail-on, --emit object",
+                ExitCode.UNSUPPORTED: "the target does not take an operation: --strict, check --fail-on, --emit",
                 ExitCode.FAILED: "the run failed, or its inputs do not fit; also a fault of the program itself"}[self]
 
 

@@ -88,5 +88,13 @@ def halves() -> Model:
     return finished(b, [x, yes], [y, not_])
 
 
+def looked_up() -> Model:
+    """A row of two, by an index that a drawn one is not."""
+    b = ModelBuilder()
+    i, y = b.add_operand(I32, (8,)), b.add_operand(F32, (8, 3))
+    b.add_operation(Op.EMBEDDING_LOOKUP, [i, constant(b, F32, [[1, 2, 3], [4, 5, 6]])], [y])
+    return finished(b, [i], [y])
+
+
 MADE: dict[str, Callable[[], Model]] = {
-    f.__name__: f for f in (dense, per_channel, branch, loop, extended, relaxed, halves)}
+    f.__name__: f for f in (dense, per_channel, branch, loop, extended, relaxed, halves, looked_up)}
