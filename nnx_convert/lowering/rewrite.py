@@ -52,7 +52,10 @@ RuleFn = Callable[["Rewriter", Node], Result]
 
 @dataclass(frozen=True)
 class Rules:
-    """A pass made of rules, keyed by op name; "*" is every op. Rules that compute something use `evaluate`."""
+    """A pass made of rules, keyed by op name; "*" is every op. Rules that compute something use `evaluate`.
+
+    How to write one is told in docs/passes.md.
+    """
 
     name: str
     by_op: dict[str, list[RuleFn]] = field(default_factory=dict)
