@@ -151,6 +151,16 @@ def test_check_says_it_in_the_words_of_the_file(tmp_path: Path, capsys: pytest.C
     assert not any(t["target"]["limits"] or t["host"] for t in levels[3:])
 
 
+@pytest.mark.parametrize(("options", "qdq", "ex"), [
+    ([], "floats", True), (["--qdq", "codes"], "codes", True), (["--no-ex"], "floats", False)])
+def test_an_option_counts_more_than_the_file(options: list[str], qdq: str, ex: bool, tmp_path: Path,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "npu.toml").write_text('qdq = "floats"\nlevel = "fl6"')
+    assert ended(["check", FLOAT, "--target", str(tmp_path / "npu.toml"), *options, "--json"]) == ExitCode.GOOD
+    found = json.loads(capsys.readouterr().out)["targets"][0]["target"]
+    assert (found["qdq"], found["ex"], found["level"]) == (qdq, ex, "6")
+
+
 @pytest.mark.parametrize(("args", "code", "words"), [
     ([FLOAT, "--strict"], ExitCode.UNSUPPORTED, "my NPU (level 30 + DENSIFY) does not take it: CONV_2D: filters are"),
     (["check", FLOAT, "--target", "none.toml"], ExitCode.USAGE, "none.toml: cannot be read"),

@@ -162,8 +162,9 @@ def targeted_by(options: dict[str, Any]) -> dict[str, Any]:
 
     from ..target import Target
     device, no_ex, none = (options.pop(n) for n in ("target", "no_ex", "no_experimental"))
-    given, ways = click.get_current_context().get_parameter_source, ("sparse", "hybrid", "int64", "qdq")
-    asked: dict[str, Any] = {n: options[n] for n in ways if given(n) is not ParameterSource.DEFAULT}
+    ways, context = ("sparse", "hybrid", "int64", "qdq"), click.get_current_context(silent=True)
+    asked: dict[str, Any] = {n: options[n] for n in ways if context is None or context.get_parameter_source(
+        n) is not ParameterSource.DEFAULT}
     asked |= {n: False for n, lacking in (("ex", no_ex), ("experimental", none)) if lacking}
     found = Target.from_toml(device) if device.endswith(".toml") else Target(int(device.removeprefix("fl")))
     rest = {n: v for n, v in options.items() if n not in ways}
