@@ -259,7 +259,7 @@ def record_lib(folder: str) -> Work:
     return partial(write_library, folder)
 
 
-@commands.command("record-run", hidden=True)
+@commands.command("record-run", epilog=examples("record-run nnx-record/0"), hidden=True)
 @click.argument("folder", type=MODEL)
 def record_run(folder: str) -> Work:
     """What the recording library calls with a record's folder: make its model.nnx, or run what it asks for."""
