@@ -249,22 +249,24 @@ def ops(**options: Any) -> Work:
 @commands.command("record-lib", epilog=examples("record-lib recorder"),
                   short_help="NNAPI's C API for Linux, which records what a program builds")
 @click.argument("folder", metavar="DIR", type=MODEL)
-def record_lib(folder: str) -> Work:
+@reported
+def record_lib(**options: Any) -> Work:
     """Write the sources of an NNAPI for Linux to DIR, with a CMakeLists.txt, a README and an example.
 
     A C or C++ program linked with it leaves each model it compiles as a .nnx file, and its runs are those of this
     executor.
     """
     from .recording import write_library
-    return partial(write_library, folder)
+    return partial(write_library, **options)
 
 
 @commands.command("record-run", epilog=examples("record-run nnx-record/0"), hidden=True)
 @click.argument("folder", type=MODEL)
-def record_run(folder: str) -> Work:
+@reported
+def record_run(**options: Any) -> Work:
     """What the recording library calls with a record's folder: make its model.nnx, or run what it asks for."""
     from .recording import run_record
-    return partial(run_record, folder)
+    return partial(run_record, **options)
 
 
 @commands.command(epilog=examples("completion bash >> ~/.bashrc", "completion fish > "

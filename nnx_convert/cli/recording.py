@@ -9,20 +9,24 @@ from ..artifact.files import write
 from ..emit.ndk.header import header
 from ..emit.report import LABEL
 from ..record import hand_over
+from ..record.running import MODEL
 from .device import made
-from .screen import show
+from .screen import Volume, show, show_json, volume
 
 PACKAGE = "nnx_convert.record"
 
 
-def write_library(folder: str) -> None:
+def write_library(folder: str, report: str) -> None:
     """Write the recording library's sources, and an example; raises `UsageError` where the place takes none."""
-    lines = [*written(folder)]
-    show(iter(lines), LABEL)
+    paths = [*written(folder)]
+    if report == "json":
+        show_json({"files": paths})
+    elif volume.get() is not Volume.QUIET:
+        show((("wrote", path) for path in paths), LABEL)
 
 
-def written(folder: str) -> Iterator[tuple[str, str]]:
-    """Write them, and say each."""
+def written(folder: str) -> Iterator[str]:
+    """Write them; their paths."""
     texts = {"include/android/NeuralNetworks.h": header(), "include/NeuralNetworks.h": header()}
     for name in ("recorder.cpp", "CMakeLists.txt", "README.md", "example.cpp"):
         texts[name] = files(PACKAGE).joinpath(name).read_text(encoding="utf-8")
@@ -30,9 +34,11 @@ def written(folder: str) -> Iterator[tuple[str, str]]:
         place = Path(folder, name)
         made(place.parent)
         write(place, [text.encode()])
-        yield "wrote", str(place)
+        yield str(place)
 
 
-def run_record(folder: str) -> None:
-    """Do what a record asks for; nothing is said, as this is a program's library at work."""
-    hand_over(folder)
+def run_record(folder: str, report: str) -> None:
+    """Do what a record asks for. Nothing is said but with --json, as stdout is that of the program at work."""
+    model = hand_over(folder)
+    if report == "json":
+        show_json({"model": str(Path(folder, MODEL)), "operations": len(model.operations)})

@@ -132,6 +132,10 @@ def test_the_library_is_written_with_every_call(tmp_path: Path, capsys: pytest.C
     assert all(str(p) in said for p in (tmp_path / "lib").rglob("*.*") if p.is_file())
     calls = by_level((tmp_path / "lib" / "include" / "NeuralNetworks.h").read_text())
     assert len(calls) > 50 and all(f"{name}(" in source for _, name in calls)
+    assert ended(["record-lib", str(tmp_path / "lib"), "--json"]) == 0
+    assert all(file in said for file in json.loads(capsys.readouterr().out)["files"])
+    assert ended(["record-run", str(record(tmp_path)), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"model": str(tmp_path / "model.nnx"), "operations": 2}
     (tmp_path / "file").write_text("")
     assert ended(["record-lib", str(tmp_path / "file")]) == 2
 
