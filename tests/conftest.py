@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import browser
 import builds
@@ -10,10 +11,19 @@ import pytest
 from cross import MISSING
 from shared import SHARED
 
+from nnx_convert.cli.screen import Volume, volume
+
 # Tests leave nothing in the user's cache; one that is about the cache gives it a folder.
 os.environ["NNX_CACHE"] = "0"
 # What a model gives is tested in NumPy, which is the oracle; tests of native code ask for that.
 os.environ["NNX_BACKEND"] = "numpy"
+
+
+@pytest.fixture(autouse=True)
+def normal_volume() -> Iterator[None]:
+    """A command that a test only parses, --quiet among its words, leaves others as loud as they are."""
+    volume.set(Volume.NORMAL)
+    yield
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

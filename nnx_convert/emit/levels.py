@@ -9,7 +9,7 @@ from ..codes import FeatureLevel
 from ..model import Model
 from ..schema import MEANINGLESS, Checked, OpDef
 from ..signature import Param
-from ..target import level_name
+from ..target import Target, level_name
 from ..types import Scalar, Tensor, Type, Undecided
 
 
@@ -48,6 +48,14 @@ class Level:
     fact: str
 
 
+@dataclass(frozen=True)
+class Refused:
+    """An operation that a target does not take, and the fact of the table that says so, as a predicate."""
+
+    place: Place
+    fact: str
+
+
 def predicate(fact: str, count: int) -> str:
     """What is said of one, as it is said of `count`: `is` or `are`, and so on."""
     verb, _, rest = fact.partition(" ")
@@ -58,6 +66,12 @@ def levels(model: Model) -> tuple[Level, ...]:
     """The level of every operation, those of subgraphs included."""
     return tuple(Level(place, None if op.host or op.ex else checked.level, _fact(op, checked, outputs))
                  for place, op, checked, outputs in _placed(model))
+
+
+def refused(model: Model, target: Target) -> tuple[Refused, ...]:
+    """The operations that a device of this target does not take, those of subgraphs and of the host included."""
+    return tuple(Refused(place, _fact(op, checked, outputs)) for place, op, checked, outputs in _placed(model)
+                 if op.host or target.fault(op, checked))
 
 
 def every_model(model: Model) -> list[Model]:
