@@ -17,16 +17,16 @@ using nnx::Bytes;
 using nnx::Element;
 
 const char* const usage =
-    "check [FOLDER] [--library PATH] [--device NAME] [--rtol X] [--steps N] [--list]\n"
+    "check [FOLDER] [--nnapi PATH] [--device NAME] [--rtol X] [--steps N] [--list]\n"
     "  FOLDER     where weights.bin and golden/ are [.]\n"
-    "  --library  NNAPI's library [$NNX_NNAPI, else libneuralnetworks.so]\n"
+    "  --nnapi    NNAPI's library [$NNX_NNAPI, else libneuralnetworks.so]\n"
     "  --device   the one to compile for, from feature level 29 on [NNAPI chooses]\n"
     "  --rtol     how far a float may be off, in parts of the output's largest [1e-4; float16 and relaxed 1e-2]\n"
     "  --steps    how many steps of its grid a quantised number may be off [1]\n"
     "  --list     the names of the devices\n";
 
 struct Options {
-  std::string folder = ".", library, device;
+  std::string folder = ".", nnapi, device;
   double rtol = -1, steps = 1;
   bool list = false;
 };
@@ -42,9 +42,9 @@ Options options(int count, char** words) {
   Options found;
   for (int i = 1; i < count; ++i) {
     const std::string word = words[i];
-    const bool valued = word == "--library" || word == "--device" || word == "--rtol" || word == "--steps";
+    const bool valued = word == "--nnapi" || word == "--device" || word == "--rtol" || word == "--steps";
     if (valued && i + 1 == count) throw nnx::Error(word + " takes a value\n" + usage);
-    if (word == "--library") found.library = words[++i];
+    if (word == "--nnapi") found.nnapi = words[++i];
     else if (word == "--device") found.device = words[++i];
     else if (word == "--rtol") found.rtol = number(words[++i]);
     else if (word == "--steps") found.steps = number(words[++i]);
@@ -131,7 +131,7 @@ bool near_enough(const nnx::Port& port, const Bytes& want, const Bytes& got, con
 }
 
 int checked(const Options& options) {
-  const nnx::Nnapi nnapi(options.library);
+  const nnx::Nnapi nnapi(options.nnapi);
   if (options.list) {
     for (const std::string& name : nnx::devices(nnapi)) std::printf("%s\n", name.c_str());
     return 0;
