@@ -11,14 +11,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .codes import FeatureLevel
+from .codes import LEVELS, spelt
 from .convert import Data, Progress, Source, evaluate, folder_of, import_graph, kind, read, sizes
 from .emit.verdicts import Verdict, partitions, taker, verdicts
 from .errors import NnxError
 from .graph import Graph
 from .model import Model
 from .schema import OPS
-from .target import Target, level_name
+from .target import Target
 from .types import Shape
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ REPLACE = "no option or level changes this: replace it in the model, or leave it
 HOLD = "no option or level changes this: export the model so that it holds, or leave it to the host"
 #: The same of a model whose source file is not at hand.
 RECONVERT = "convert the source file for this target"
-#: The levels there are, as `Target` takes them.
-LEVELS = tuple(int(v) for v in FeatureLevel if v is not FeatureLevel.EXPERIMENTAL)
 
 
 @dataclass(frozen=True)
@@ -202,7 +200,7 @@ def _trials(lowering: Lowering, target: Target, left: set[str]) -> Iterator[tupl
             yield text, other, lowering
     for level in higher:
         if left:
-            yield f"--target {'fl' * (level > 1_000_000)}{level_name(level)}", replace(target, level=level), lowering
+            yield f"--target {spelt(level)}", replace(target, level=level), lowering
     if left:
         yield "a higher level and the options above together" if higher else "the options above together", most, \
             sized or lowering

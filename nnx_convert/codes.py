@@ -289,3 +289,24 @@ class FeatureLevel(IntEnum):
     LEVEL_7 = 1000007
     LEVEL_8 = 1000008
     EXPERIMENTAL = 0x7FFFFFFF
+
+
+#: The feature levels that a device may have, the first one first.
+LEVELS = tuple(int(v) for v in FeatureLevel if v is not FeatureLevel.EXPERIMENTAL)
+#: What the updatable levels, 6 to 8, are numbered from.
+UPDATABLE = 1_000_000
+
+
+def levelled(number: int) -> int:
+    """The feature level that people call by a number, which of the updatable ones is its last digits."""
+    return number + UPDATABLE if number + UPDATABLE in LEVELS else number
+
+
+def spelt(level: int) -> str:
+    """A feature level as --target takes it: 30, fl6."""
+    return f"fl{level - UPDATABLE}" if level > UPDATABLE else str(level)
+
+
+def level_of(text: str) -> int:
+    """The feature level of such a text, with or without its letters; raises `ValueError` on what is no number."""
+    return levelled(int(text.removeprefix("fl")))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .codes import LEVELS, level_of
 from .errors import UsageError, among
 
 if TYPE_CHECKING:
@@ -158,10 +159,13 @@ def _keys(fields: Collection[str], known: Sequence[str]) -> None:
 
 def _level(value: Any) -> int:
     """A level as --target takes it."""
-    text = value.removeprefix("fl") if isinstance(value, str) else value
-    if isinstance(value, bool) or not isinstance(text, int | str) or not str(text).isdecimal() or len(str(text)) > 9:
+    try:
+        level = level_of(str(value)) if isinstance(value, int | str) and not isinstance(value, bool) else 0
+    except ValueError:
+        level = 0
+    if level not in LEVELS:
         raise UsageError(f"there is no feature level {value!r:.40}: 27 to 31, or 6 to 8")
-    return int(text)
+    return level
 
 
 def _text(value: Any, key: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from .codes import FeatureLevel
+from .codes import LEVELS, FeatureLevel, levelled, spelt
 from .errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,9 +55,8 @@ class Target:
         return replace(self, limits=None)
 
     def __post_init__(self) -> None:
-        level = self.level + 1_000_000 if 6 <= self.level <= 8 else int(self.level)
-        levels = [int(v) for v in FeatureLevel if v is not FeatureLevel.EXPERIMENTAL]
-        if level not in levels:
+        level = levelled(int(self.level))
+        if level not in LEVELS:
             raise UsageError(f"there is no feature level {self.level}: 27 to 31, or 6 to 8")
         if self.sparse not in ("keep", "fold"):
             raise UsageError(f"sparse is 'keep' or 'fold', not {self.sparse!r}")
@@ -99,4 +98,4 @@ def level_name(level: int) -> str:
     """A feature level as people say it: 30, 6, experimental."""
     if level == FeatureLevel.EXPERIMENTAL:
         return "experimental"
-    return str(level - 1_000_000 if level > 1_000_000 else level)
+    return spelt(level).removeprefix("fl")

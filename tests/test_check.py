@@ -9,7 +9,8 @@ import pytest
 from tflite_writer import TFLiteWriter
 
 import nnx_convert as nnx
-from nnx_convert.check import HOLD, LEVELS, RECONVERT, checks, of_table
+from nnx_convert.check import HOLD, RECONVERT, checks, of_table
+from nnx_convert.codes import LEVELS
 
 MODELS = Path(__file__).parent.parent / "models"
 

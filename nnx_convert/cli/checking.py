@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..check import LEVELS, Check, checks
+from ..check import Check, checks
+from ..codes import LEVELS, level_of
 from ..emit.levels import predicate
 from ..emit.report import LABEL, MOST, counted, first, headed, listed, wrapped
 from ..emit.verdicts import Verdict, span
@@ -49,12 +50,11 @@ def conditions(text: str) -> tuple[Condition, ...]:
     found = []
     for part in filter(None, text.replace(" ", "").split(",")):
         match = CONDITION.fullmatch(part)
-        if match is None or match["figure"] not in FIGURES:
+        if match is None or match["figure"] not in FIGURES or "fl" in part and match["figure"] != "level":
             raise UsageError(f"--fail-on does not know {part!r}",
                              hint=f"its conditions are of {', '.join(FIGURES)}, as host, level>29 or partitions>1")
         bound = match["bound"] or "0"
-        number = int(bound.removeprefix("fl"))
-        number += 1_000_000 * (match["figure"] == "level" and 6 <= number <= 8)
+        number = level_of(bound) if match["figure"] == "level" else int(bound)
         found.append(Condition(part, match["figure"], match["sign"] or ">", number))
     return tuple(found)
 

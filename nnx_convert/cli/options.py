@@ -8,13 +8,15 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+from .. import codes
+from ..codes import spelt
 from ..errors import ExitCode
 from . import screen
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 #: What a command comes to: it is done outside of click, which has ends of its own for some faults.
 Work = Callable[[], ExitCode | None]
-LEVELS = ("27", "28", "29", "30", "31", "fl6", "fl7", "fl8")
+LEVELS = tuple(map(spelt, codes.LEVELS))
 #: What a model can be run by beside this package.
 ENGINES = ("litert", "onnxruntime", "openvino")
 #: Those of `runtime.backends`, which would have NumPy loaded before there is anything to compute.
@@ -166,7 +168,7 @@ def targeted_by(options: dict[str, Any]) -> dict[str, Any]:
     asked: dict[str, Any] = {n: options[n] for n in ways if context is None or context.get_parameter_source(
         n) is not ParameterSource.DEFAULT}
     asked |= {n: False for n, lacking in (("ex", no_ex), ("experimental", none)) if lacking}
-    found = Target.from_toml(device) if device.endswith(".toml") else Target(int(device.removeprefix("fl")))
+    found = Target.from_toml(device) if device.endswith(".toml") else Target(codes.level_of(device))
     rest = {n: v for n, v in options.items() if n not in ways}
     return {**rest, "target": replace(found, **asked)}
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nnx_convert.check import LEVELS
 from nnx_convert.cli.checking import FIGURES, conditions
 from nnx_convert.cli.entry import ended
+from nnx_convert.codes import LEVELS
 from nnx_convert.errors import ExitCode, UsageError
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -22,7 +22,7 @@ def test_conditions(text: str, found: list[tuple[str, str, int]]) -> None:
     assert [(c.figure, c.sign, c.bound) for c in conditions(text)] == found
 
 
-@pytest.mark.parametrize("text", ["nope", "host>", "level>x", "host>>1", "partitions>99999999999"])
+@pytest.mark.parametrize("text", ["nope", "host>", "level>x", "host>>1", "partitions>99999999999", "host>fl6"])
 def test_conditions_that_are_none(text: str) -> None:
     with pytest.raises(UsageError, match="--fail-on"):
         conditions(text)
