@@ -112,6 +112,8 @@ class Gauge:
         wide = np.complex128 if "c" in (got.dtype.kind, want.dtype.kind) else np.float64
         with np.errstate(all="ignore"):
             off = np.where(same, 0.0, np.abs(got.astype(wide) - want.astype(wide)))
+            if got.dtype.kind in "biu" and want.dtype.kind in "biu":
+                off = np.maximum(off, ~same)       # of more than 53 bits, unequal ones may be the same as floats
             wrong = ~same & ~(self._allowed(got, want, off) & np.isfinite(off))
         self._counted(got, want, ~same, wrong)
         self._heard(want, off)

@@ -46,7 +46,8 @@ def test_floats_on_a_grid_are_measured_in_its_steps() -> None:
     ([NAN, INF], [NAN, INF], DEFAULT, True), ([NAN], [1.0], Tolerance(9.0), False),
     ([INF], [-INF], Tolerance(9.0, 9.0), False), ([1, 2], [1, 3], DEFAULT, False),
     ([1, 2], [1, 3], Tolerance(steps=1), False), ([True], [False], DEFAULT, False),
-    ([1 + 1j], [1 - 1j], DEFAULT, False), ([], [], DEFAULT, True)])
+    ([1 + 1j], [1 - 1j], DEFAULT, False), ([], [], DEFAULT, True), ([2**53 + 1], [2**53], DEFAULT, False),
+    ([2**53 + 1], [2**53], Tolerance(atol=1.0), True)])
 def test_what_is_taken_for_equal(got: Any, want: Any, tolerance: Tolerance, good: bool) -> None:
     assert measured(got, want, tolerance).good is good
 
