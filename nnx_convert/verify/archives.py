@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -56,18 +55,16 @@ def prefixes(arrays: Arrays, inputs: Sequence[str], outputs: Sequence[str]) -> l
 
 def runs(arrays: Arrays, inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[Recorded]:
     """The runs of an archive for ports of these names; raises `UsageError` where a sequence has no one length."""
-    whole = _run(arrays, inputs, outputs, SEQUENCE)
-    if not whole.inputs:
+    if not _run(arrays, inputs, outputs, SEQUENCE).inputs:
         for prefix in prefixes(arrays, inputs, outputs):
             yield _run(arrays, inputs, outputs, prefix)
         return
-    counts = {np.shape(a)[:1] for a in (*whole.inputs.values(), *whole.outputs.values())}
+    sequence = {k: a for k, a in arrays.items() if k.startswith(SEQUENCE)}
+    counts = {np.shape(a)[:1] for a in sequence.values()}
     if len(counts) != 1 or counts == {()}:
         raise UsageError(f"the arrays {SEQUENCE}... have not one number of runs")
     for t in range(counts.pop()[0]):
-        one: list[dict[str, Any]] = [{n: a[t] for n, a in part.items()} for part in (
-            whole.inputs, whole.outputs, whole.tensors)]
-        yield Recorded(*one)
+        yield _run({k: a[t] for k, a in sequence.items()}, inputs, outputs, SEQUENCE)
 
 
 def _run(arrays: Arrays, inputs: Sequence[str], outputs: Sequence[str], prefix: str) -> Recorded:

@@ -32,5 +32,15 @@ def test_runs_in_a_row_have_prefixes() -> None:
 def test_a_sequence_counts_its_runs_along_the_first_axis() -> None:
     found = list(runs({"seq_in0": np.arange(6).reshape(3, 2), "seq_out0": np.arange(3), "in0": ONE}, ["x"], ["y"]))
     assert [(r.inputs["x"].tolist(), int(r.outputs["y"])) for r in found] == [([0, 1], 0), ([2, 3], 1), ([4, 5], 2)]
+
+
+def test_a_sequence_of_lists_counts_runs_along_the_first_axis_of_each_array() -> None:
+    held = {"seq_in0": np.zeros((2, 3)), "seq_y[0]": np.array([1, 2]), "seq_y[1]": np.array([[3, 4], [5, 6]])}
+    found = list(runs(held, ["x"], ["y"]))
+    assert [[a.tolist() for a in r.outputs["y"]] for r in found] == [[1, [3, 4]], [2, [5, 6]]]
+
+
+@pytest.mark.parametrize("other", [{"seq_out0": np.zeros(4)}, {"seq_a": np.zeros(2)}, {"seq_a": np.zeros(())}])
+def test_a_sequence_has_one_number_of_runs(other: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="not one number of runs"):
-        list(runs({"seq_in0": np.zeros((3, 2)), "seq_out0": np.zeros(4)}, ["x"], ["y"]))
+        list(runs({"seq_in0": np.zeros((3, 2)), **other}, ["x"], ["y"]))
