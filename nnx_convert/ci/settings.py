@@ -99,7 +99,7 @@ def load(path: str) -> tuple[Entry, ...]:
         what = "is no TOML" if isinstance(error, ValueError) else "cannot be read"
         raise FormatError(f"{what}: {reason(error)}", path) from error
     whole_file = Table(found, place, "").only(FILE)
-    usual = next(iter(whole_file.tables("defaults")), Table({}, place, "defaults")).only(ENTRY[1:])
+    usual = (whole_file.table("defaults") or Table({}, place, "defaults")).only(ENTRY[1:])
     models = found.get("models")
     if not isinstance(models, dict) or not models:
         raise whole_file.fault("models", "there is no table of a model", "a model is a table [models.NAME] with a path")
@@ -116,11 +116,11 @@ def read_entry(table: Table, name: str) -> Entry:
     path = table.take("path", text, "")
     if not path:
         raise table.fault("path", "is missing", 'give the model\'s file: path = "model.tflite"')
-    budgets = next(iter(table.tables("budgets")), None)
-    diff = next(iter(table.tables("diff")), None)
+    budgets = table.table("budgets")
+    diff = table.table("diff")
     limits = {} if budgets is None else {
         key: budgets.take(key, amount, 0.0) for key in budgets.only((*SIZES, "latency")).values if key in SIZES}
-    latency = None if budgets is None else next(iter(budgets.tables("latency")), None)
+    latency = None if budgets is None else budgets.table("latency")
     return Entry(name, beside(table, path), table.take("shapes", sizes, {}), read_targets(table),
                  table.take("fail_on", checked, ""), tuple(map(read_comparison, table.tables("verify"))), limits,
                  None if latency is None else read_latency(latency), None if diff is None else read_baseline(diff),

@@ -51,6 +51,12 @@ class Table:
         except ValueError as error:
             raise self.fault(key, str(error)) from error
 
+    def table(self, key: str) -> Table | None:
+        """The table under a key; None where there is no such key."""
+        if key in self.values and not isinstance(self.values[key], dict):
+            raise self.fault(key, f"is a table, not {told(self.values[key])}")
+        return next(iter(self.tables(key)), None)
+
     def tables(self, key: str) -> tuple[Table, ...]:
         """The tables under a key: one, or several of an array of tables; none where there is no such key."""
         if key not in self.values:

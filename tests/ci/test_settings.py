@@ -100,6 +100,7 @@ FAULTS = {
     "diff": (MODEL + 'diff = {fail_on = "ops"}', "[models.a.diff] baseline: is missing"),
     "growth": (MODEL + 'diff = {baseline = "b", fail_on = "mac+5%"}', "a.diff] fail_on: --fail-on does not know"),
     "inner": (MODEL + "budgets = 3", "[models.a] budgets: is a table, not 3"),
+    "several": (MODEL + "budgets = [{size = 1}, {size = 2}]", "[models.a] budgets: is a table, not [{'size': 1}"),
 }
 
 
