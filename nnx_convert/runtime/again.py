@@ -16,9 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """The arrays of a frame as the model's user sees them: where inputs go, and what takes each output out."""
+    """The arrays of a frame as the model's user sees them: where inputs go, and what takes each output out.
 
-    owner: Again
+    `alike` are the inputs it is for. It knows no more of whom they are of: the program has its idle frames, so that a
+    frame that had the program would keep both, and all weights, until the next search for cycles.
+    """
+
+    alike: tuple[tuple[Shape, np.dtype[Any]], ...]
     into: tuple[Array, ...]
     out: tuple[Callable[[], Any], ...]
 
@@ -67,7 +71,7 @@ class Again:
     def through(self, frame: Frame, given: Sequence[Any]) -> list[Any]:
         """The outputs of a run in a frame, whose inputs fit."""
         way: Way | None = frame.way
-        if way is None or way.owner is not self:
+        if way is None or way.alike is not self._alike:
             way = self._way(frame)
         if way is None:
             raise TypeError("a frame is not like the one before")
@@ -85,7 +89,7 @@ class Again:
                 return None
             into.append(view)
         out = zip(self.doors.outputs, frame.outputs, strict=True)
-        found = Way(self, tuple(into), tuple(self._taken(d, a) for d, a in out if not d.port.state))
+        found = Way(self._alike, tuple(into), tuple(self._taken(d, a) for d, a in out if not d.port.state))
         frame.way = found
         return found
 

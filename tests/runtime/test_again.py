@@ -2,6 +2,8 @@
 done between them."""
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -247,3 +249,20 @@ def test_runs_without_states_share_nothing() -> None:
         found = list(pool.map(native.run, inputs))
     for (got,), (x,) in zip(found, inputs, strict=True):
         equal([got], [x + x])
+
+
+@pytest.mark.parametrize("case", [summed, lambda w, x: [w.sum(x, x)]], ids=["states", "none"])
+def test_a_model_that_nobody_has_is_gone_at_once(case: Any) -> None:
+    """Its memory does not wait for the next search for cycles."""
+    native, _ = both(case)
+    for n in range(3):
+        native.run(given(n))
+    program = native._runner.ready(given(0) * len(native.inputs))
+    assert program is not None
+    known = weakref.ref(program)
+    gc.disable()
+    try:
+        del native, program
+        assert known() is None
+    finally:
+        gc.enable()
