@@ -19,6 +19,8 @@ from .work import done, fault
 
 #: Seconds that a process is given to end when it is asked to.
 GRACE = 2.0
+#: Seconds after which the processes are looked at again: systems do not wait for as long as an entry may take.
+TURN = 3600.0
 #: What does an entry; another one in tests of what may go wrong.
 Work = Callable[[Entry], Outcome]
 
@@ -59,7 +61,7 @@ def in_processes(entries: Sequence[Entry], jobs: int, work: Work) -> Iterator[Ou
         while waiting or at_work:
             while waiting and len(at_work) < jobs:
                 at_work.append(started(waiting.pop(0), work))
-            soonest = max(0.0, min(w.left for w in at_work))
+            soonest = min(TURN, max(0.0, min(w.left for w in at_work)))
             told = connection.wait([w.answer for w in at_work], soonest)
             for w in [w for w in at_work if w.answer in told or w.left <= 0]:
                 at_work.remove(w)

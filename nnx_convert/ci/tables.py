@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,10 @@ from ..errors import UsageError, among, near
 Value = TypeVar("Value")
 #: Makes a value of what TOML has; raises `ValueError` with what it should be.
 Reader = Callable[[Any], Value]
-AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?) ?([kKMGT]?i?)(?:B|MACs?)?")
+AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?) ?((?:[kKMGT]i?)?)(?:B|MACs?)?")
 TIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?(us|ms|s)")
+#: The largest float: a whole number of TOML may be larger.
+LARGEST = sys.float_info.max
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -107,7 +110,7 @@ def whole(least: int) -> Reader[int]:
 
 def number(value: Any) -> float:
     """A number, 0 or more."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
         raise wrong("a number, 0 or more", value)
     return float(value)
 

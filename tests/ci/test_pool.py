@@ -38,6 +38,11 @@ def test_what_hangs_is_ended_in_time() -> None:
     assert why(found[0]) == "took longer than 0.5 s" and found[1].good
 
 
+def test_an_entry_may_take_longer_than_a_system_waits_at_once() -> None:
+    found = ran(entries("a", timeout=1e300), 1, work=by_name)
+    assert found[0].good
+
+
 def test_what_is_timed_comes_last_and_alone() -> None:
     said: list[str] = []
     timed = [Entry(n, "m.tflite", latency=Latency(1.0)) for n in ("t", "u")]

@@ -96,6 +96,8 @@ FAULTS = {
     "latency": (MODEL + "budgets = {latency = {}}", "[models.a.budgets.latency] median: neither median nor ratio"),
     "alone": (MODEL + "budgets = {latency = {ratio = 1}}", "latency] ratio: ratio and vs go together"),
     "peer": (MODEL + 'budgets = {latency = {ratio = 1, vs = "onnxrt"}}', "latency] vs: is litert, onnxruntime, open"),
+    "bare i": (MODEL + 'budgets = {size = "3 iB"}', "[models.a.budgets] size: is a number or a text as \"20 kB\""),
+    "huge": (MODEL + f"timeout = {10**400}", "[models.a] timeout: is a number, 0 or more, not 1000"),
     "time": (MODEL + 'timeout = "1 h"', "[models.a] timeout: is a number of seconds or a text as \"3 ms\""),
     "diff": (MODEL + 'diff = {fail_on = "ops"}', "[models.a.diff] baseline: is missing"),
     "growth": (MODEL + 'diff = {baseline = "b", fail_on = "mac+5%"}', "a.diff] fail_on: --fail-on does not know"),
