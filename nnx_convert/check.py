@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .codes import LEVELS, spelt
-from .convert import Data, Progress, Source, evaluate, folder_of, import_graph, kind, read, sizes
+from .convert import Data, Progress, Source, at_size_1, folder_of, import_graph, kind, lowered, read, sizes
 from .emit.verdicts import Verdict, partitions, taker, verdicts
 from .errors import NnxError
 from .graph import Graph
@@ -70,8 +70,7 @@ class Lowering:
     shapes: Mapping[str, Shape]
     signature: str | None
     graph: Graph
-    known: dict[Target, Model] = field(default_factory=dict)
-    traces: dict[Target, list[Event]] = field(default_factory=dict)
+    known: dict[Target, tuple[Model, list[Event]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: Data, folder: Path | None, shapes: Mapping[str, Shape], signature: str | None) -> Lowering:
@@ -81,12 +80,9 @@ class Lowering:
     def model(self, target: Target) -> Model:
         """The model for a target."""
         if target not in self.known:
-            from .lowering.flatten import flatten
-            from .lowering.pipeline import lower
-            legal, trace = lower(self.graph, target, evaluate)
-            self.traces[target] = trace
-            self.known[target] = flatten(legal, tuple(dict.fromkeys(str(e) for e in trace if e.did and e.why)))
-        return self.known[target]
+            trace = list["Event"]()
+            self.known[target] = lowered(self.graph, target, trace), trace
+        return self.known[target][0]
 
     def lost(self, target: Target) -> frozenset[str]:
         """The places in the source file of what the target does not take."""
@@ -95,7 +91,7 @@ class Lowering:
     @cached_property
     def sized(self) -> Lowering | None:
         """The same with each open size 1; None where none is open, or where the file does not take that."""
-        shapes = {p.name: tuple(n or 1 for n in p.shape) for p in self.graph.rim.inputs if p.shape and None in p.shape}
+        shapes = at_size_1(self.graph.rim.inputs)
         try:
             return Lowering.of(self.data, self.folder, {**self.shapes, **shapes}, self.signature) if shapes else None
         except NnxError:
@@ -136,7 +132,7 @@ def checks(source: Source, targets: Sequence[Target], *, shapes: Mapping[str, Sh
             said(f"lowering for {target}")
             model = lowering.model(target)
             if traces is not None:
-                traces[target] = lowering.traces[target]
+                traces[target] = lowering.known[target][1]
             said("trying what would change it")
             found.append(_checked(model, target, dict(_changes(lowering, target))))
         return tuple(found)
@@ -193,8 +189,7 @@ def _trials(lowering: Lowering, target: Target, left: set[str]) -> Iterator[tupl
     if left <= (sized or lowering).lost(most):
         return
     if sized is not None:
-        names = (p.name for p in lowering.graph.rim.inputs if p.shape and None in p.shape)
-        yield f"known sizes: --shape {next(names)}=...", target, sized
+        yield f"known sizes: --shape {next(iter(at_size_1(lowering.graph.rim.inputs)))}=...", target, sized
     for text, other in options.items():
         if left and other != target:
             yield text, other, lowering

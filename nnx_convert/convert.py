@@ -14,7 +14,7 @@ from . import artifact
 from .errors import FormatError, NnxError, StrictError, Unsupported, UsageError
 from .model import Model
 from .target import Target
-from .types import Shape
+from .types import Port, Shape
 
 if TYPE_CHECKING:
     from .graph import Graph, Node
@@ -72,12 +72,18 @@ def sizes(shapes: Mapping[str, Shape] | None) -> dict[str, Shape]:
 def _compiled(data: Data, target: Target, shapes: Mapping[str, Shape], strict: bool, said: Progress,
               signature: str | None = None, folder: Path | None = None, passes: Sequence[Pass] = (),
               told: list[Event] | None = None) -> Model:
-    from .lowering.flatten import flatten
-    from .lowering.pipeline import lower
     graph = import_graph(data, shapes, signature, folder)
     said("lowering")
     if strict:
         target = replace(target, hybrid="float", int64="narrow")       # the exact ways are the host's
+    return lowered(graph, target, told, passes=passes, strict=strict, said=said)
+
+
+def lowered(graph: Graph, target: Target, told: list[Event] | None = None, *, passes: Sequence[Pass] = (),
+            strict: bool = False, said: Progress = lambda stage: None) -> Model:
+    """The model of an imported graph for a target; the other arguments are those of `convert`, `told` its trace."""
+    from .lowering.flatten import flatten
+    from .lowering.pipeline import lower
     legal, trace = lower(graph, target, evaluate, passes)
     if told is not None:
         told += trace
@@ -85,6 +91,11 @@ def _compiled(data: Data, target: Target, shapes: Mapping[str, Shape], strict: b
         refuse_host(legal, trace, target)
     said("checking")
     return flatten(legal, tuple(dict.fromkeys(str(e) for e in trace if e.did and e.why)))
+
+
+def at_size_1(ports: Sequence[Port]) -> dict[str, Shape]:
+    """The shapes of inputs with open sizes, each of these 1: what can be measured of a model that leaves some open."""
+    return {p.name: tuple(n or 1 for n in p.shape) for p in ports if p.shape and None in p.shape}
 
 
 def read(source: Source) -> tuple[Data, str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .convert import HERE, Data, Progress, Source, evaluate, folder_of, import_graph, kind, read, sizes
+from .convert import HERE, Data, Progress, Source, at_size_1, folder_of, import_graph, kind, lowered, read, sizes
 from .emit.levels import every_model
 from .emit.macs import macs_by_operation
 from .errors import NnxError
@@ -134,10 +134,10 @@ def inspect(source: Source, *, shapes: Mapping[str, Shape] | None = None, signat
             return of_model(model, name, len(data))
         beside, wanted = folder_of(source, folder), sizes(shapes)
         graph = import_graph(data, wanted, signature, beside)
-        closed = {p.name: tuple(n or 1 for n in p.shape) for p in graph.rim.inputs if p.shape and None in p.shape}
+        closed = at_size_1(graph.rim.inputs)
         measured = _measured(data, {**wanted, **closed}, signature, beside) if closed else graph
         return Inspection(name, kind(data), len(data), tuple(_nodes(graph, measured or graph)), tuple(_values(graph)),
-                          bool(closed and measured), partial(_lowered, measured or graph))
+                          bool(closed and measured), partial(lowered, measured or graph, HERE))
     except NnxError as error:
         raise error.at(name) from error
 
@@ -154,13 +154,6 @@ def _measured(data: Data, shapes: Mapping[str, Shape], signature: str | None, fo
         return import_graph(data, shapes, signature, folder)
     except NnxError:
         return None
-
-
-def _lowered(graph: Graph) -> Model:
-    """The model of a graph for this machine."""
-    from .lowering.flatten import flatten
-    from .lowering.pipeline import lower
-    return flatten(lower(graph, HERE, evaluate)[0])
 
 
 def _graphs(graph: Graph) -> Iterator[Graph]:

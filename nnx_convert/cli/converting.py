@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..artifact import from_bytes, save
 from ..artifact.container import Buffer
-from ..convert import convert, kind, read
+from ..convert import at_size_1, convert, kind, read
 from ..emit.facts import Facts, facts
 from ..emit.report import LABEL, lines
 from ..errors import NnxError, UsageError
@@ -48,7 +48,7 @@ def convert_file(model: str, output: str | None, target: Target, strict: bool, s
             converted = convert(model, target, shapes=shapes, strict=strict, progress=progress, signature=signature,
                                 trace=events)
         progress("planning")
-        measured = converted if form == "nnx" else at_size_1(converted, model, target, signature)
+        measured = converted if form == "nnx" else closed(converted, model, target, signature)
         arena = arena_bytes(measured)
         progress("writing")
         if output:
@@ -82,9 +82,9 @@ def loaded(data: Buffer, name: str) -> Model:
         raise error.at(name) from error
 
 
-def at_size_1(model: Model, source: str, target: Target, signature: str | None) -> Model:
+def closed(model: Model, source: str, target: Target, signature: str | None) -> Model:
     """The model with every open input size 1, which is what can be measured of it; itself where none is open."""
-    shapes = {p.name: tuple(n or 1 for n in p.shape) for p in model.rim.inputs if p.shape and None in p.shape}
+    shapes = at_size_1(model.rim.inputs)
     try:
         return convert(source, target, shapes=shapes, signature=signature) if shapes else model
     except NnxError:
