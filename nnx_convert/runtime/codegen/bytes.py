@@ -28,7 +28,7 @@ from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .nearest import product_scales
 from .places import Border, Place
-from .rooms import BEYOND, Pairs, Room, fits, held
+from .rooms import BEYOND, DEEPEST, Pairs, Room, fits, held
 from .requantise import Range, Scaling, Steps, block, cut_by, directed, planned
 from .sums import Addition, addition_of, joins
 from .tasks import Family, Group, Task, Workshop, kind, native
@@ -273,11 +273,14 @@ def packed(w: Array, runs: tuple[tuple[int, int], ...], together: int, narrow: b
 
 
 def taken(b: Bound, axis: int) -> bool:
-    """Whether an operation is of bytes by constant weights, whose channels are along an axis, and no sum overflows."""
+    """Whether an operation is of bytes by constant weights, whose channels are along an axis, and neither a sum nor a
+    thread's stack overflows."""
     x, w, bias = (b.args[n] for n in ("x", "w", "b"))
     sized = all(t.size > 0 for t in (x, w, *b.outs))
     typed = x.type in BYTES and b.outs[0].type in BYTES and w.type in (*BYTES, QPC, QS) and bias.type == I32
     if not typed or not sized or b.args.get("nchw") or w.data is None or bias.data is None:
+        return False
+    if w.size // w.shape[axis] > DEEPEST:
         return False
     if isinstance(w.quant, ChannelQuant) and w.quant.axis % w.rank != axis or not grid(x)[0] or not grid(b.outs[0])[0]:
         return False

@@ -16,6 +16,8 @@ ITEM = 2
 #: Bytes of a block's room: little of a first cache, so that threads have equal shares; and where there are `HEAVY`
 #: bytes of weights, more than a second cache keeps beside it, so that few blocks read them.
 NEAR, FAR, HEAVY = 4 << 10, 96 << 10, 256 << 10
+#: Elements of a pixel up to which its room lies on a thread's stack, whatever is there beside it.
+DEEPEST = 1 << 18
 #: Bytes beyond a room that may be written and read: those of a vector.
 BEYOND = 64
 #: Vectors of a run up to which its code has no loop.
@@ -106,7 +108,7 @@ class Room:
 
 
 def fits(depth: int) -> int:
-    """The pixels of so many elements each whose room is not too large for a thread's stack; one is always there."""
+    """The pixels of so many elements each in a room as large as several may have; one is always there."""
     return max(1, FAR // (ITEM * depth))
 
 

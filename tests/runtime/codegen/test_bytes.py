@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from natively import EVERY, both, draw, reach
+from natively import EVERY, Net as Small, both, draw, reach
 from stacks import spilt
 
 from nnx_convert import Model, ModelBuilder, OperandCode
@@ -15,7 +15,7 @@ from nnx_convert.runtime.codegen.bytes import Micro, fitting
 from nnx_convert.runtime.codegen.ir import SHARED, Function, Module
 from nnx_convert.runtime.codegen.machine import AVX2, BASELINE, Machine
 from nnx_convert.runtime.codegen.objects import assembly
-from nnx_convert.runtime.codegen.rooms import Pairs, Room
+from nnx_convert.runtime.codegen.rooms import DEEPEST, Pairs, Room
 from nnx_convert.schema import OPS
 
 Array = np.ndarray[Any, Any]
@@ -259,6 +259,20 @@ def test_matrices_beyond_a_cache_and_rows_beyond_a_room(size: tuple[int, int, in
         want, got, native = both(net.model, net.given, EVERY[machine], 1 + n)
         assert native == len(net.model.operations)
         np.testing.assert_array_equal(got[0], want[0])
+
+
+@pytest.mark.parametrize(("depth", "there"), [(DEEPEST, 1), (DEEPEST + 1, 0), (1 << 23, 0)])
+def test_rows_too_deep_for_a_stack_are_left_out(depth: int, there: int) -> None:
+    net, rng, kind = Small(), np.random.default_rng(0), OperandCode.TENSOR_QUANT8_ASYMM_SIGNED
+    weights = np.zeros((1, depth))
+    weights[0, ::1000] = 5                           # so small that no sum overflows
+    y = net.op("FULLY_CONNECTED", net.input(rng.integers(-128, 128, (1, depth)), kind, (0.5, 0)),
+               net.const(weights, kind, (0.1, 0)), net.const([0], OperandCode.TENSOR_INT32, (0.05, 0)), net.scalar(0),
+               shape=(1, 1), kind=kind, grid=(2.0, 0))
+    net.model = net.finish(y)
+    want, got, native = both(net.model, net.given, EVERY["avx2"], 2)
+    assert native == there
+    np.testing.assert_array_equal(got[0], want[0])
 
 
 @pytest.mark.parametrize(("more", "makes", "never"), [((), "vpmaddwd", "vpdpwssd"),
