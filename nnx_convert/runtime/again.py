@@ -34,7 +34,7 @@ class Again:
     """
 
     def __init__(self, doors: Doors, program: Ready, given: Sequence[Array]) -> None:
-        self.doors, self._program = doors, program
+        self.doors, self.program = doors, program
         self._alike = tuple((a.shape, a.dtype) for a in given)
 
     @classmethod
@@ -63,9 +63,9 @@ class Again:
         """The outputs; None where the inputs are not like those before. Raises `RunError`."""
         if not self.fits(given):
             return None
-        frame = self._program.taken()
+        frame = self.program.taken()
         found = self.through(frame, given)
-        self._program.back(frame)
+        self.program.back(frame)
         return found
 
     def through(self, frame: Frame, given: Sequence[Any]) -> list[Any]:
@@ -101,11 +101,12 @@ class Again:
 
     def holding(self, states: Mapping[str, Array]) -> Held | None:
         """A frame that holds such states, by name; None where one of them has another shape there."""
-        frame = self._program.taken()
+        frame = self.program.taken()
         for door, array in zip(self.doors.inputs, frame.inputs, strict=True):
             if door.port.state and array is not None:
                 state = door.inward(states[door.port.name])
                 if state.shape != array.shape:
+                    self.program.back(frame)
                     return None
                 array[...] = state
         return Held(self, frame)
@@ -126,6 +127,10 @@ class Held:
         """What is held, as the model's user sees it, by name."""
         pairs = zip(self.again.doors.inputs, self.frame.inputs, strict=True)
         return {d.port.name: d.leave(a.copy()) for d, a in pairs if d.port.state and a is not None}
+
+    def free(self) -> None:
+        """The end of it, after runs that went well."""
+        self.again.program.back(self.frame)
 
 
 def viewed(array: Array, shape: Shape) -> Array | None:

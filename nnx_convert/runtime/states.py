@@ -45,14 +45,21 @@ class Memory(Locked):
             try:
                 return held.run(given)
             except BaseException:
-                self._settled()
+                self._now, self._held = held.states(), None
                 raise
 
     def _settled(self) -> dict[str, Array]:
         """The states, which are here from now on."""
         if self._held is not None:
-            self._now, self._held = self._held.states(), None
+            self._now = self._held.states()
+            self._let_go()
         return self._now
+
+    def _let_go(self) -> None:
+        """The frame's states count no longer."""
+        if self._held is not None:
+            self._held.free()
+            self._held = None
 
     def _start(self) -> dict[str, Array]:
         return {n: initial(p) for n, p in self._ports.items()}
@@ -91,4 +98,5 @@ class Memory(Locked):
     def reset(self) -> None:
         """Each as before the first run."""
         with self._lock:
-            self._now, self._held = self._start(), None
+            self._now = self._start()
+            self._let_go()

@@ -188,6 +188,17 @@ def test_states_stay_in_native_memory(case: Any) -> None:
     assert (native._state._held is None) == (case in APART)
 
 
+def test_a_reset_needs_no_other_memory() -> None:
+    native, _ = both(summed)
+    for n in range(3):
+        native.run(given(n))
+    assert native._state._held is not None
+    frame = native._state._held.frame
+    native.reset()
+    equal(native.run(given(0)), [given(0)[0], 2 * given(0)[0]])
+    assert native._state._held is not None and native._state._held.frame is frame
+
+
 def test_outputs_and_states_are_copies() -> None:
     native, _ = both(summed)
     found = [native.run(given(0))[0] for _ in range(3)]
