@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .codes import LEVELS, spelt
 from .convert import Data, Progress, Source, at_size_1, folder_of, import_graph, kind, lowered, read, sizes
-from .emit.verdicts import Verdict, partitions, taker, verdicts
+from .emit.verdicts import Verdict, verdicts
 from .errors import NnxError
 from .graph import Graph
 from .model import Model
@@ -34,16 +34,20 @@ RECONVERT = "convert the source file for this target"
 
 @dataclass(frozen=True)
 class Check:
-    """A model as a target takes it.
-
-    `verdicts` are those of its operations and of its subgraphs' (see `emit.verdicts.Verdict`), `partitions` the
-    pieces of the main model that a driver would see, each the numbers of its operations.
-    """
+    """A model as a target takes it: the verdicts on its operations and on its subgraphs' (`emit.verdicts.Verdict`)."""
 
     model: Model
     target: Target
     verdicts: tuple[Verdict, ...]
-    partitions: tuple[tuple[int, ...], ...]
+
+    @cached_property
+    def partitions(self) -> tuple[tuple[int, ...], ...]:
+        """The pieces of the main model that a driver would see, each the numbers of its operations."""
+        found: dict[int, list[int]] = {}
+        for v in self.verdicts:
+            if v.partition is not None:
+                found.setdefault(v.partition, []).append(v.place.operation)
+        return tuple(tuple(found[n]) for n in sorted(found))
 
     @property
     def host(self) -> int:
@@ -148,9 +152,7 @@ def _checked(model: Model, target: Target, changes: Mapping[str, str]) -> Check:
         if change == REPLACE and (of_table(v.place.name, v.rule) or target.limits and target.limits.has(v.rule)):
             change = HOLD
         found.append(v if v.taken else replace(v, change=change))
-    taken = taker(target)
-    pieces = partitions(model, [taken(model, n) for n in range(len(model.operations))])
-    return Check(model, target, tuple(found), pieces)
+    return Check(model, target, tuple(found))
 
 
 def of_table(name: str, rule: str) -> bool:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -127,23 +127,40 @@ def by_kind(models: Iterable[Model]) -> dict[str, dict[str, int]]:
 
 def host(models: Iterable[Model]) -> tuple[HostFacts, ...]:
     """The host operations, those of one name and reason together."""
-    found: dict[tuple[str, str], list[str]] = {}
+    models, found = list(models), dict[tuple[str, str], list[str]]()
+    hosts = Hosts.of(models)
     for m in models:
-        for o, origin in zip(m.operations, m.origin or ("",) * len(m.operations), strict=True):
-            if o.op.host:
-                name = o.op.name.removeprefix("host.")
-                found.setdefault((name, why_host(m.notes, origin, name)), []).append(origin)
+        for step in m:
+            if step.op.host:
+                name = step.name.removeprefix("host.")
+                found.setdefault((name, hosts.why(step.origin, name)), []).append(step.origin)
     return tuple(HostFacts(name, len(at), at[0], why) for (name, why), at in found.items())
 
 
-def why_host(notes: Iterable[str], origin: str, name: str) -> str:
-    """What lowering noted when it gave an operation to the host."""
-    head = f"{origin}: to_host on {name}: "
-    why = next((n.removeprefix(head) for n in notes if n.startswith(head)), "")
-    if not why:
-        near = (OPS[name].code or HOST_CODES) < HOST_CODES
-        why = f"NNAPI's {name} would not give the same" if near else "NNAPI has none"
-    return why.removeprefix(f"{name}: ")
+@dataclass(frozen=True)
+class Hosts:
+    """Why lowering gave operations to the host: what it noted, by their places in the source file and their names."""
+
+    noted: Mapping[tuple[str, str], str]
+
+    @classmethod
+    def of(cls, models: Iterable[Model]) -> Hosts:
+        """Of a model and its subgraphs, the notes on which are the model's."""
+        found: dict[tuple[str, str], str] = {}
+        for note in (n for m in models for n in m.notes):
+            place, _, rest = note.partition(": to_host on ")
+            name, _, why = rest.partition(": ")
+            if why:
+                found.setdefault((place, name), why)
+        return cls(found)
+
+    def why(self, origin: str, name: str) -> str:
+        """The reason for an operation, by its name without `host.`."""
+        why = self.noted.get((origin, name)) or self.noted.get((origin, f"host.{name}"), "")
+        if not why:
+            near = (OPS[name].code or HOST_CODES) < HOST_CODES
+            why = f"NNAPI's {name} would not give the same" if near else "NNAPI has none"
+        return why.removeprefix(f"{name}: ")
 
 
 def weight_bytes(models: Iterable[Model]) -> int:

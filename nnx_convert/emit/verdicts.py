@@ -5,10 +5,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..codes import FeatureLevel
-from ..model import Model, Operation
+from ..model import Model
 from ..schema import Checked, OpDef
 from ..target import Target
-from .facts import kind, why_host
+from ..types import Tensor
+from .facts import Hosts, kind
 from .levels import Place, every_model, reason
 
 #: What is said of an operation that would run a model on the device which the device does not take whole.
@@ -37,18 +38,19 @@ class Verdict:
 
 def verdicts(model: Model, target: Target) -> tuple[Verdict, ...]:
     """The verdict on every operation of a model and its subgraphs, in the order of `every_model`."""
-    taken = taker(target)
-    found = []
+    taker_, hosts, found = taker(target), Hosts.of(every_model(model)), []
     for k, m in enumerate(every_model(model)):
-        pieces = partitions(m, [taken(m, n) for n in range(len(m.operations))]) if k == 0 else ()
+        taken = [taker_(m, n) for n in range(len(m.operations))]
+        pieces = partitions(m, taken) if k == 0 else ()
         piece = {n: number for number, piece in enumerate(pieces) for n in piece}
         for n, (o, c) in enumerate(zip(m.operations, m.checked, strict=True)):
             place = Place(k, n, o.op.name.removeprefix("host."), m.origin[n] if m.origin else "")
             levelled = not (o.op.host or o.op.ex or c.level == FeatureLevel.EXPERIMENTAL)
             outputs = [m.operands[i].tensor() for i in o.outputs]
-            rule = broken(model, m, place, o, c, target) or HOLDS * (not taken(m, n)) or (
+            rule = hosts.why(place.origin, place.name) if o.op.host else broken(o.op, c, outputs, target)
+            rule = rule or HOLDS * (not taken[n]) or (
                 reason(o.op, c, outputs) if levelled and c.level > FeatureLevel.LEVEL_1 else home(o.op))
-            found.append(Verdict(place, kind(o.op), taken(m, n), c.level if levelled else None, rule, piece.get(n)))
+            found.append(Verdict(place, kind(o.op), taken[n], c.level if levelled else None, rule, piece.get(n)))
     return tuple(found)
 
 
@@ -57,13 +59,11 @@ def home(op: OpDef) -> str:
     return {"EX": "is of NNAPI-EX", "DENSIFY": "is experimental"}.get(kind(op), "is there from the first level on")
 
 
-def broken(whole: Model, m: Model, place: Place, o: Operation, c: Checked, target: Target) -> str:
-    """Why the device does not take an operation by itself; empty where it does."""
-    if o.op.host:
-        return why_host(whole.notes if m is whole else (*m.notes, *whole.notes), place.origin, place.name)
-    fault = target.fault(o.op, c)
-    return reason(o.op, c, [m.operands[i].tensor() for i in o.outputs]) if fault and not o.op.ex and \
-        target.level < c.level != FeatureLevel.EXPERIMENTAL else fault
+def broken(op: OpDef, c: Checked, outputs: Sequence[Tensor], target: Target) -> str:
+    """Why the device does not take an operation that is none of the host's by itself; empty where it does."""
+    fault = target.fault(op, c)
+    of_level = fault and not op.ex and target.level < c.level != FeatureLevel.EXPERIMENTAL
+    return reason(op, c, outputs) if of_level else fault
 
 
 def taker(target: Target) -> Callable[[Model, int], bool]:
