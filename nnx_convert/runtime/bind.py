@@ -36,10 +36,10 @@ def bind(model: Model, inputs: Sequence[Tensor | None], options: Options) -> Pro
 
 
 def states_of(model: Model) -> tuple[tuple[Slot, Slot], ...]:
-    """The operands of each state before a run and after it."""
+    """The operands of each state before a run and after it: the same one where the model only reads it."""
     after = {p.name: i for p, i in zip(model.rim.outputs, model.outputs, strict=True) if p.state}
     pairs = zip(model.rim.inputs, model.inputs, strict=True)
-    return tuple((i, after[p.name]) for p, i in pairs if p.state and p.name in after)
+    return tuple((i, after.get(p.name, i)) for p, i in pairs if p.state)
 
 
 class Binder:

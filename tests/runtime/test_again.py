@@ -6,6 +6,7 @@ import gc
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -177,6 +178,22 @@ def test_states_are_as_in_numpy(case: Any, threads: int, monkeypatch: pytest.Mon
     for m in (native, plain):
         m.reset()
     equal(native.run(given(1)), plain.run(given(1)))
+    alike(native, plain)
+
+
+def test_a_state_that_is_only_read_stays() -> None:
+    w = Sketch()
+    x = w.new()
+    whole = nnx_convert.convert(w.finish([x], several(w, x)))
+    left = [n for n, p in enumerate(whole.rim.outputs) if p.name != "s3"]
+    model = replace(whole, outputs=tuple(whole.outputs[n] for n in left),
+                    rim=replace(whole.rim, outputs=tuple(whole.rim.outputs[n] for n in left)))
+    native, plain = (nnx_convert.compile(model, backend=b) for b in ("native", "numpy"))
+    for m in (native, plain):
+        m.state = {"s3": given(9)[0]}
+    for n in range(4):
+        equal(native.run(given(n)), plain.run(given(n)))
+    assert native._state._held is not None
     alike(native, plain)
 
 
