@@ -153,7 +153,8 @@ class CompiledModel:
         if self._taps is None:
             raise UsageError("the model was not compiled from a source file, so its tensors have no names",
                              hint="compile the .tflite or .onnx file itself")
-        names = [n for n in taps if n not in {self.outputs[i].name for i in self._returned}]
+        own = {self.outputs[i].name for i in self._returned}
+        names = [n for n in taps if n not in own]
         with self._state.open(rim.completed(self._rim.inputs, inputs)) as complete:
             taps |= self._taps(names, complete)
             found = self._doors.leave(self._runner.run(self._doors.enter(complete)))
@@ -188,7 +189,7 @@ class CompiledModel:
             source = self._rim.source
             elsewhere = source is not None and name in source.signatures
             hint = f"convert the file with signature={name!r}" if elsewhere else \
-                among(name, self.signatures, "signatures")
+                among(str(name), self.signatures, "signatures")
             raise UsageError(f"the model has no signature {name!r}", hint=hint)
         return self.signatures[name]
 
@@ -201,7 +202,7 @@ class CompiledModel:
         named = inputs if isinstance(inputs, Mapping) else dict(zip(own, inputs, strict=True))
         if extra := [n for n in named if n not in own]:
             raise InputError(f"signature {entry.name!r} has no input {', '.join(map(repr, extra))}",
-                             hint=among(extra[0], own, "inputs"))
+                             hint=among(str(extra[0]), own, "inputs"))
         given = rim.by_position(self._rim.inputs, {own[n]: v for n, v in named.items()})
         found = self._named(self._run(given, taps))
         outputs = {n: found[port] for n, port in entry.outputs}

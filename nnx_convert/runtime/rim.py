@@ -37,7 +37,7 @@ def by_position(ports: Sequence[Port], given: Mapping[str, Any]) -> list[Any]:
     if extra or missing:
         said = [f"there is no input {', '.join(map(repr, extra))}"] * bool(extra)
         said += [f"{', '.join(map(repr, missing))} is missing"] * bool(missing)
-        raise InputError("; ".join(said), hint=among("".join(extra[:1]), names, "inputs"))
+        raise InputError("; ".join(said), hint=among(str(extra[0]) if extra else "", names, "inputs"))
     return [given.get(n) for n in names]
 
 
@@ -64,7 +64,7 @@ def chosen(ports: Sequence[Port], shapes: Mapping[str, Shape]) -> list[Shape]:
     """
     if extra := [n for n in shapes if all(p.name != n for p in ports)]:
         raise UsageError(f"there is no input {', '.join(map(repr, extra))}",
-                         hint=among(extra[0], [p.name for p in ports], "inputs"))
+                         hint=among(str(extra[0]), [p.name for p in ports], "inputs"))
     for p in ports:
         if p.name in shapes and not takes(p, shapes[p.name]):
             raise UsageError(f"input {p.name!r} cannot have the shape {list(shapes[p.name])}",

@@ -49,6 +49,7 @@ def test_inputs_by_name_and_by_position() -> None:
 
 @pytest.mark.parametrize(("given", "said"), [
     ({}, "'input0', 'input1' is missing"), ({"x": 0, "input0": 0, "input1": 0}, "there is no input 'x'"),
+    ({0: 0, 1: 0}, "there is no input 0, 1; 'input0', 'input1' is missing"),
     ([np.zeros((2, 3), np.float32)], "takes 2 inputs, not 1"),
     ([np.zeros((2, 3)), np.zeros(3, np.float32)], "'input0' is float64, not float32"),
     ([np.zeros((2, 3), np.float32), np.zeros(4, np.float32)], r"'input1' has shape \[4\], not \[3\]"),

@@ -186,6 +186,8 @@ def test_a_signature_names_inputs_and_outputs() -> None:
 @pytest.mark.parametrize(("given", "signature", "error", "says"), [
     ({"amount": ONE}, "sub", UsageError, "no signature 'sub' .the signatures are add"),
     ({"x": ONE}, "add", InputError, "'add' has no input 'x' .the inputs are amount"),
+    ({0: ONE}, "add", InputError, "'add' has no input 0 .the inputs are amount"),
+    ({"amount": ONE}, 0, UsageError, "no signature 0 .the signatures are add"),
     ({}, "add", InputError, "missing"),
     ([ONE, ONE], "add", InputError, "takes 1 inputs, not 2")])
 def test_a_signature_that_does_not_fit_is_refused(given: Any, signature: str, error: type[Exception],
