@@ -1,10 +1,13 @@
 """Two files side by side: operations, types, shapes, grids, bytes, work and sparsity before and after."""
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from .emit.report import scaled, size
+from .errors import UsageError
 from .inspection import Inspection, TensorRow, of_model
 from .types import ChannelQuant, Quant
 
@@ -71,11 +74,41 @@ def compare(before: Inspection, after: Inspection) -> Comparison:
     return Comparison(
         before.source, after.source, ops,
         (*types, *(Change(x.name, x.type, y.type) for x, y in both if x.type != y.type)),
-        tuple(Change(x.name, _shape(x), _shape(y)) for x, y in both if x.shape != y.shape),
+        tuple(Change(x.name, x.sizes, y.sizes) for x, y in both if x.shape != y.shape),
         tuple(Change(x.name, grid(x.quant), grid(y.quant)) for x, y in both if x.quant != y.quant),
-        {"size": Figure(before.bytes, after.bytes), "weights": Figure(_weights(a), _weights(b)),
-         "macs": Figure(a.macs, b.macs), "arena": Figure(_arena(a), _arena(b)),
-         "density": Figure(_density(a), _density(b))})
+        {name: Figure(of(a), of(b)) for name, of in FIGURES.items()})
+
+
+def conditions(text: str) -> tuple[str, ...]:
+    """What is not to be, as `dtype,ops,macs+5%,size+5%`: a list that changes, a figure that grows beyond a bound.
+
+    Raises `UsageError` on what is no condition.
+    """
+    found = tuple(filter(None, text.replace(" ", "").split(",")))
+    for part in found:
+        match = GROWTH.fullmatch(part)
+        if part not in LISTS and (match is None or match["figure"] not in FIGURES):
+            raise UsageError(f"--fail-on does not know {part!r}", hint=f"its conditions are {', '.join(LISTS)} and the "
+                             f"growth of {', '.join(FIGURES)}, as macs+5%")
+    return found
+
+
+def summary(found: Comparison) -> str:
+    """What differs, in a line."""
+    growths = {n: found.figures[n].growth for n in ("size", "macs")}
+    return "equal" if found.equal else "   ".join(
+        [*(f"{name} {len(of(found))}" for name, of in LISTS.items()),
+         *(f"{name} {growth:+.1%}" for name, growth in growths.items() if growth)])
+
+
+def met(condition: str, found: Comparison) -> bool:
+    """Whether one of them holds; where the growth of a figure says nothing, whether the figure differs at all."""
+    if condition in LISTS:
+        return bool(LISTS[condition](found))
+    match = GROWTH.fullmatch(condition)
+    figure = found.figures[match["figure"]] if match else Figure(None, None)
+    growth = figure.growth
+    return figure.changed if growth is None else match is not None and growth > float(match["percent"]) / 100
 
 
 def _converted(found: Inspection) -> Inspection:
@@ -97,10 +130,6 @@ def _named(a: Sequence[TensorRow], b: Sequence[TensorRow]) -> Iterator[tuple[Ten
     return ((t, there[t.subgraph, t.name]) for t in a if (t.subgraph, t.name) in there)
 
 
-def _shape(t: TensorRow) -> str:
-    return "[...]" if t.shape is None else f"[{','.join('?' if n is None else str(n) for n in t.shape)}]"
-
-
 def grid(quant: Quant | ChannelQuant | None) -> str:
     """A quantisation in words; "" where there is none."""
     if isinstance(quant, ChannelQuant):
@@ -108,16 +137,22 @@ def grid(quant: Quant | ChannelQuant | None) -> str:
     return "" if quant is None else f"scale {quant.scale:.6g} zero {quant.zero}"
 
 
-def _weights(found: Inspection) -> int:
-    return sum(t.bytes or 0 for t in found.constants)
-
-
-def _arena(found: Inspection) -> int | None:
-    return None if found.memory is None else found.memory.arena
-
-
 def _density(found: Inspection) -> float | None:
     """The share of the weights' elements that are not zero, by their bytes."""
     parts = [(t.sparsity.density, t.sparsity.dense) for t in found.constants if t.sparsity is not None]
     whole = sum(n for _, n in parts)
     return sum(d * n for d, n in parts) / whole if whole else None
+
+
+#: The figures of a comparison by name, each from what `inspect` finds; None where it is not known.
+FIGURES: dict[str, Callable[[Inspection], float | None]] = {
+    "size": lambda f: f.bytes, "weights": lambda f: sum(t.bytes or 0 for t in f.constants), "macs": lambda f: f.macs,
+    "arena": lambda f: None if f.memory is None else f.memory.arena, "density": _density}
+#: The lists of changes by name.
+LISTS: dict[str, Callable[[Comparison], Sequence[Change]]] = {
+    "ops": lambda c: c.ops, "dtype": lambda c: c.dtypes, "shape": lambda c: c.shapes, "scale": lambda c: c.scales}
+#: How a figure is said.
+SAID: dict[str, Callable[[float], str]] = {
+    "size": lambda n: size(int(n)), "weights": lambda n: size(int(n)), "macs": lambda n: f"{scaled(int(n))}MAC",
+    "arena": lambda n: size(int(n)), "density": lambda n: f"{n:.1%}"}
+GROWTH = re.compile(r"(?P<figure>[a-z]+)\+(?P<percent>\d{1,6}(\.\d{1,6})?)%")

@@ -168,14 +168,18 @@ class Graph:
         """What an IF or a WHILE is told of it."""
         return Signature(tuple(v.tensor for v in self.inputs), tuple(v.tensor for v in self.outputs))
 
-    def walk(self) -> Iterator[Node]:
-        """Every node, those of the subgraphs included, of each once."""
+    def every(self) -> Iterator[Graph]:
+        """The graph and its subgraphs, each once."""
         todo, seen = [self], {self}
         for graph in todo:
+            yield graph
             for n in graph.nodes:
-                yield n
                 todo += [g for g in n.graphs if g not in seen]
                 seen.update(n.graphs)
+
+    def walk(self) -> Iterator[Node]:
+        """Every node, those of the subgraphs included."""
+        return (n for graph in self.every() for n in graph.nodes)
 
     def verify(self) -> Graph:
         """Every value is written once and before it is read; raises `GraphError`. Subgraphs are not looked into."""

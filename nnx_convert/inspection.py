@@ -5,6 +5,7 @@ shown as the model it is; its tensors have no names but those of its inputs and 
 """
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -48,7 +49,11 @@ class OpRow:
 
 @dataclass(frozen=True)
 class LevelRow:
-    """A level of a sparse tensor: `stored` of `size` places a level above are kept, in a format of `FORMATS`."""
+    """A level of a sparse tensor, in traversal order, in a format of `FORMATS`.
+
+    It has `size` places below each that the level above keeps, and keeps the share `density` of them. A `block` level
+    is one within blocks; `axis` counts on behind the tensor's axes there.
+    """
 
     axis: int
     block: bool
@@ -86,6 +91,11 @@ class TensorRow:
     made_by: str
     readers: int
     sparsity: SparsityRow | None = None
+
+    @property
+    def sizes(self) -> str:
+        """The shape as it is said: [1,?,3], or [...] where the rank is open."""
+        return "[...]" if self.shape is None else f"[{','.join('?' if n is None else str(n) for n in self.shape)}]"
 
 
 @dataclass(frozen=True)
@@ -156,18 +166,10 @@ def _measured(data: Data, shapes: Mapping[str, Shape], signature: str | None, fo
         return None
 
 
-def _graphs(graph: Graph) -> Iterator[Graph]:
-    """A graph and its subgraphs, each once."""
-    todo = [graph]
-    for g in todo:
-        yield g
-        todo += [inner for n in g.nodes for inner in n.graphs if inner not in todo]
-
-
 def _nodes(graph: Graph, measured: Graph) -> Iterator[OpRow]:
     """The operators of a source file; `measured` is the same graph with every size known."""
     count = _macs(measured)
-    for g in _graphs(graph):
+    for g in graph.every():
         visible = _visible(g)
         for at, nodes in _operators(g).items():
             own = {v for n in nodes for v in n.outputs}
@@ -215,7 +217,7 @@ def _visible(g: Graph) -> set[Value]:
 
 def _values(graph: Graph) -> Iterator[TensorRow]:
     """The tensors of a source file, in the order they are met."""
-    for g in _graphs(graph):
+    for g in graph.every():
         makers = {v: n for n in g.nodes for v in n.outputs}
         seen = _visible(g)
         read = {v for n in g.nodes for v in n.inputs if v not in makers and not _made_up(v, n)}
@@ -224,16 +226,12 @@ def _values(graph: Graph) -> Iterator[TensorRow]:
         for v in met:
             if v in seen or v in read or v in rim:
                 yield TensorRow("" if g is graph else g.name, v.name, _role(v, g), v.type.name, v.type.dtype.name,
-                                _shape(v.tensor), _bytes(v), _grid(v.tensor), _place(makers.get(v)),
+                                _shape(v.tensor), _bytes(v), _grid(v.tensor), str(makers[v].at) if v in makers else "",
                                 g.uses.get(v, 0), _sparsity(v))
 
 
 def _role(v: Value, g: Graph) -> str:
     return "constant" if v.constant else "input" if v in g.inputs else "output" if v in g.outputs else "temporary"
-
-
-def _place(node: Node | None) -> str:
-    return "" if node is None else str(node.at)
 
 
 def _grid(t: Tensor) -> Quant | ChannelQuant | None:
@@ -315,16 +313,12 @@ def _tensors_of(model: Model) -> Iterator[TensorRow]:
     for k, m in enumerate(every_model(model)):
         names = _names(m) if k == 0 else {}
         makers = {i: m.origin[n] if m.origin else "" for n, o in enumerate(m.operations) for i in o.outputs}
-        reads = [i for o in m.operations for i in o.inputs]
+        reads = Counter(i for o in m.operations for i in o.inputs)
         for i, o in enumerate(m.operands):
             if o.type.group != "tensor" or o.lifetime is Lifetime.NO_VALUE:
                 continue
             t = o.tensor()
             data = o.value if isinstance(o.value, np.ndarray) else None
-            yield TensorRow(f"subgraph {k}" if k else "", names.get(i, f"%{i}"), _lifetime(o.lifetime), t.type.name,
-                            t.type.dtype.name, _shape(t), _size(t), _grid(t), makers.get(i, ""), reads.count(i),
+            yield TensorRow(f"subgraph {k}" if k else "", names.get(i, f"%{i}"), o.lifetime.value, t.type.name,
+                            t.type.dtype.name, _shape(t), _size(t), _grid(t), makers.get(i, ""), reads[i],
                             None if data is None else _zeros(data, _grid(t)))
-
-
-def _lifetime(lifetime: Lifetime) -> str:
-    return lifetime.value

@@ -86,13 +86,8 @@ def tensors(found: Inspection) -> None:
     """--tensors: a line for each tensor."""
     show_table([Column("tensor", flexible=True), Column("role"), Column("type"), Column("shape"),
                 Column("bytes", right=True), Column("made by", flexible=True), Column("read", right=True)],
-               [[t.name, t.role, t.type.removeprefix(PREFIX), sizes(t), "?" if t.bytes is None else size(t.bytes),
+               [[t.name, t.role, t.type.removeprefix(PREFIX), t.sizes, "?" if t.bytes is None else size(t.bytes),
                  t.made_by, str(t.readers)] for t in found.tensors])
-
-
-def sizes(t: TensorRow) -> str:
-    """A shape."""
-    return "[...]" if t.shape is None else f"[{','.join('?' if n is None else str(n) for n in t.shape)}]"
 
 
 def sparsity(found: Inspection) -> None:
@@ -103,7 +98,7 @@ def sparsity(found: Inspection) -> None:
         saved = s.dense - s.stored
         levels = ", ".join("block " * v.block + f"{v.format} {v.size}" + f" {v.density:.0%}" * (v.format == "sparse")
                            for v in s.levels)
-        rows.append([t.name, t.type.removeprefix(PREFIX), sizes(t), f"{s.density:.1%}", levels or "dense",
+        rows.append([t.name, t.type.removeprefix(PREFIX), t.sizes, f"{s.density:.1%}", levels or "dense",
                      size(s.stored), size(saved) if saved > 0 else ""])
     show_table([Column("constant", flexible=True), Column("type"), Column("shape"), Column("kept", right=True),
                 Column("levels", flexible=True), Column("bytes", right=True), Column("saved", right=True)], rows)
