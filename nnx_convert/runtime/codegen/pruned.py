@@ -20,7 +20,7 @@ from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .micro import continued
 from .places import ITEM, Place
-from .tasks import FAMILIES, Family, Group, Task, Workshop, either, native
+from .tasks import FAMILIES, Family, Group, Task, Workshop, either, native, remembered
 from .tiles import Tile, best, cost, cut
 from .turns import QUAD, across_rows, pieces, turned
 
@@ -273,6 +273,7 @@ def faster(shape: Shape, depth: int, weights: int, machine: Machine) -> bool:
     return pixels >= machine.lanes and found.cycles(shape, depth, weights) < WORTH * dense
 
 
+@remembered
 def _takes(b: Bound, machine: Machine) -> bool:
     if not with_weights(b, machine) or any(pads(b.args)) or not b.args["sh"] == b.args["sw"] == 1:
         return False

@@ -8,8 +8,6 @@ zeros make no NaN of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-from weakref import ref
 
 import numpy as np
 
@@ -22,7 +20,7 @@ from .folds import across
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .places import ITEM, Place
-from .tasks import FAMILIES, Family, Group, Task, Workshop, either, native
+from .tasks import FAMILIES, Family, Group, Task, Workshop, either, native, remembered
 
 #: Outputs by inputs of the blocks that are looked for.
 BLOCKS = ((1, 1), (1, 4), (1, 8), (1, 16), (4, 1), (8, 1), (16, 1), (4, 4))
@@ -234,8 +232,6 @@ def joined(f: Function, values: list[str], each: int) -> str:
     return values[0]
 
 
-
-
 # What a matrix is made of, and whether that is worth it.
 def there(w: Array, block: tuple[int, int]) -> Array | None:
     """Which blocks of a matrix [outputs, inputs] are not all zeros [outputs / high, inputs / wide]; None where they do
@@ -272,15 +268,11 @@ def best(w: Array, few: int, machine: Machine) -> tuple[int, int] | None:
     return found
 
 
-def chosen(w: Array, few: int, machine: Machine) -> tuple[int, int] | None:
-    """The same, remembered while a matrix lives, as several ask on the way to its task."""
-    key = id(w), few, machine
-    if key not in _known:
-        _known[key] = ref(w, lambda _: _known.pop(key, None)), best(w, few, machine)
-    return _known[key][1]
-
-
-_known: dict[tuple[int, int, Machine], tuple[Any, tuple[int, int] | None]] = {}
+@remembered
+def chosen(b: Bound, machine: Machine) -> tuple[int, int] | None:
+    """The same of an operation and its constant matrix."""
+    w = b.args["w"].data
+    return best(w, b.args["x"].size // w.shape[1], machine)
 
 
 def _takes(b: Bound, machine: Machine) -> bool:
@@ -288,7 +280,7 @@ def _takes(b: Bound, machine: Machine) -> bool:
     if any(t.type != F32 for t in (x, w, bias, *b.outs)) or w.data is None or bias.data is None or w.size < LARGE:
         return False
     few, depth = x.size // w.shape[1], w.shape[1]
-    return 0 < few <= FEW and depth <= REACH and chosen(w.data, few, machine) is not None
+    return 0 < few <= FEW and depth <= REACH and chosen(b, machine) is not None
 
 
 def _make(w: Workshop, group: Group) -> Task:
@@ -296,9 +288,8 @@ def _make(w: Workshop, group: Group) -> Task:
     matrix = b.args["w"].data
     units, depth = matrix.shape
     x, out = rows_of(w.place(b.slots["x"]), depth), rows_of(w.place(b.outputs[0]), units)
-    block = chosen(matrix, x.shape[2], w.machine)
-    if block is None:
-        raise TypeError(b.op.name)
+    block = chosen(b, w.machine)
+    assert block is not None
     form = Form.of(block, x.shape[2], w.machine)
     order, bounds, indices, weights = packed(matrix, form)
     bias = b.args["b"].data.reshape(-1, form.high)[order]

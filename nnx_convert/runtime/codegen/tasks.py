@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
-from typing import Protocol
+from typing import Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from .places import Border, Place, dense_strides
 
 #: Arrays of the weights start at multiples of this many bytes.
 ALIGN = 64
+Found = TypeVar("Found")
 
 
 class Task(Protocol):
@@ -245,6 +247,19 @@ def kind(op: OpDef) -> str:
     """The name under which an operation has a family: its own, or that of what it is a twin of."""
     names = [o.name for o in op.versions]
     return next((name for name in names if name in FAMILIES), names[-1])
+
+
+def remembered(find: Callable[[Bound, Machine], Found]) -> Callable[[Bound, Machine], Found]:
+    """A function that looks at weights, done once for each operation and machine: a family is asked dozens of times."""
+    known: WeakKeyDictionary[Bound, dict[Machine, Found]] = WeakKeyDictionary()
+
+    @wraps(find)
+    def found(b: Bound, machine: Machine) -> Found:
+        there = known.setdefault(b, {})
+        if machine not in there:
+            there[machine] = find(b, machine)
+        return there[machine]
+    return found
 
 
 def taken(b: Bound, machine: Machine) -> bool:
