@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .. import comparison
 from ..artifact.files import reason
 from ..cli.checking import conditions
-from ..cli.differing import parts
 from ..cli.peers import PEERS
 from ..errors import FormatError, UsageError, among, near
 from ..target import Target
@@ -142,7 +142,7 @@ def checked(value: Any) -> str:
 def unchanged(value: Any) -> str:
     """Conditions of `diff`; raises `UsageError`."""
     found = listed(value)
-    parts(found)
+    comparison.conditions(found)
     return found
 
 

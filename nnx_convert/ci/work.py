@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..check import Check, checks
-from ..cli import checking, differing, timing, verifying
-from ..comparison import compare
+from ..cli import checking, timing, verifying
+from ..comparison import FIGURES, SAID, compare, conditions, met, summary
 from ..convert import kind, read
-from ..emit.report import scaled, size
 from ..emit.verdicts import Verdict
 from ..errors import ExitCode, NnxError, Notice
-from ..inspection import Inspection, inspect
+from ..inspection import inspect
 from ..runtime.blas import cores
 from ..target import Target, level_name
 from ..verify.junit import sentence
@@ -21,10 +20,6 @@ from ..verify.verdict import Verdict as Verified
 from .outcome import Outcome, Step
 from .settings import SIZES, Comparison, Entry, Latency
 
-#: The budgets of a file, each from what `inspect` finds.
-FIGURES: dict[str, Callable[[Inspection], int | None]] = {
-    "size": lambda f: f.bytes, "weights": lambda f: sum(t.bytes or 0 for t in f.constants),
-    "arena": lambda f: None if f.memory is None else f.memory.arena, "macs": lambda f: f.macs}
 #: What a failure's cause is cut to.
 LONG = 400
 
@@ -128,10 +123,10 @@ def within(entry: Entry) -> Iterator[Step]:
     for name in SIZES:
         if name in entry.budgets:
             number, most = FIGURES[name](found), entry.budgets[name]
-            said = (lambda n: f"{scaled(n)}MAC") if name == "macs" else size
+            said = SAID[name]
             why = ("is not known before a run" if number is None else
                    f"{number} is more than {most:.15g}" if number > most else "")
-            yield Step(name, "", "?" if number is None else said(number), f"at most {said(int(most))}",
+            yield Step(name, "", "?" if number is None else said(number), f"at most {said(most)}",
                        ExitCode.DIFFERENT if why else ExitCode.GOOD, why, {"value": number, "limit": most})
 
 
@@ -140,11 +135,9 @@ def unchanged(entry: Entry) -> Iterator[Step]:
     if entry.diff is None:
         return
     found = compare(*(inspect(p, shapes=entry.shapes) for p in (entry.diff.path, entry.path)))
-    asked = differing.conditions(entry.diff.fail_on, found)
-    failed = [c.text for c in asked if c.met]
-    said = differing.verdict(found, (), ())[1]
+    failed = [c for c in conditions(entry.diff.fail_on) if met(c, found)]
     figures = {n: {"before": f.before, "after": f.after} for n, f in found.figures.items()}
-    yield Step("diff", Path(entry.diff.path).name, said, entry.diff.fail_on,
+    yield Step("diff", Path(entry.diff.path).name, summary(found), entry.diff.fail_on,
                ExitCode.DIFFERENT if failed else ExitCode.GOOD, f"fails on {', '.join(failed)}" if failed else "",
                figures)
 

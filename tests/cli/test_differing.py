@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nnx_convert.cli.differing import parts
 from nnx_convert.cli.entry import ended
+from nnx_convert.comparison import conditions
 from nnx_convert.errors import ExitCode, UsageError
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -48,4 +48,4 @@ def test_quiet_is_the_last_line(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("text", ["x", "ops+5%", "macs+x%", "macs+5", "size+1234567%"])
 def test_conditions_that_are_none(text: str) -> None:
     with pytest.raises(UsageError, match="--fail-on"):
-        parts(text)
+        conditions(text)
