@@ -232,8 +232,10 @@ def tile_of(shape: Shape, depth: int, taps: int, machine: Machine) -> tuple[Tile
     n, rows, width, channels = shape
     lanes, registers = machine.lanes, machine.registers
     found = best(channels, depth, taps, n * rows, width, lanes, registers, fit(machine))
+    if rows == 1 or taps == 1:
+        return found, False
     folded = best(channels, depth, taps, n, rows * width, lanes, registers, fit(machine))
-    if rows == 1 or taps == 1 or folded.parts > FOLDS[registers]:
+    if folded.parts > FOLDS[registers]:
         return found, False
     costs = (cost(t, channels, depth, taps, *of, lanes) for t, of in ((found, (n * rows, width)),
                                                                       (folded, (n, rows * width))))
