@@ -21,7 +21,7 @@ from .machine import Machine
 from .micro import continued
 from .places import ITEM, Place
 from .tasks import FAMILIES, Family, Group, Task, Workshop, either, native, remembered
-from .tiles import Tile, best, cost, cut
+from .tiles import Tile, best, cost, cut, fit
 from .turns import QUAD, across_rows, pieces, turned
 
 #: Bytes of a weight with the bytes to its channel, and of what is told of an output channel.
@@ -264,13 +264,12 @@ class Pruned:
 def faster(shape: Shape, depth: int, weights: int, machine: Machine) -> bool:
     """Whether results [n, rows, width, channels] are found faster by so many weights, those that are not zero."""
     n, rows, width, channels = shape
-    found = Cut.of(shape, machine)
-    if (depth + channels) * found.vectors * machine.lanes * ITEM > ROOM:
+    found, pixels = Cut.of(shape, machine), n * rows * width
+    if pixels < machine.lanes or (depth + channels) * found.vectors * machine.lanes * ITEM > ROOM:
         return False
-    pixels = n * rows * width
-    tile = best(channels, depth, 1, 1, pixels, machine.lanes, machine.registers)
+    tile = best(channels, depth, 1, 1, pixels, machine.lanes, machine.registers, fit(machine))
     dense = cost(tile, channels, depth, 1, 1, pixels, machine.lanes)
-    return pixels >= machine.lanes and found.cycles(shape, depth, weights) < WORTH * dense
+    return found.cycles(shape, depth, weights) < WORTH * dense
 
 
 @remembered
