@@ -163,21 +163,22 @@ def key(parts: Iterable[str]) -> str | None:
 @cache
 def _maker() -> bytes | None:
     """A hash of what `sources` tells, and of the system; None where there are no sources, or no LLVM."""
-    try:
-        there = find_spec("llvmlite") is not None and Path(__file__).exists()
-        return blake2b(sources(), key=sys.platform.encode()).digest() if there else None
-    except OSError:
-        return None
+    known = None if find_spec("llvmlite") is None else sources()
+    return None if known is None else blake2b(known, key=sys.platform.encode()).digest()
 
 
 @cache
-def sources() -> bytes:
+def sources() -> bytes | None:
     """This package's files and the compiler's by name, size and time of change, as the interpreter tells its own
-    compiled files."""
+    compiled files; None where the package is installed without them, or in an archive."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     found = find_spec("llvmlite")
-    places = (root, *((found and found.submodule_search_locations) or ()))
-    return "\n".join(sorted(line for place in places for line in told(place))).encode()
+    try:
+        own = sorted(told(root))
+        others = sorted(line for place in (found and found.submodule_search_locations) or () for line in told(place))
+    except OSError:
+        return None
+    return "\n".join((*own, *others)).encode() if own else None
 
 
 def told(folder: str) -> Iterator[str]:

@@ -101,21 +101,20 @@ def keeper(data: Any, options: object, finished: bool = False) -> Keeper | None:
 
     `finished`: they are those of a .nnx file.
     """
-    there, machine = user_cache(), host()
-    if there is None:
+    there, made_by = user_cache(), sources()
+    if there is None or made_by is None:
         return None
     found = sha256()
-    for part in parts(data, options, machine):
+    for part in (made_by, *parts(data, options, host())):
         found.update(len(part).to_bytes(8, "little"))
         found.update(part)
     return Keeper(there, found.hexdigest()[:48], finished)
 
 
 def parts(data: Any, options: object, machine: Machine) -> Iterator[bytes]:
-    """All that makes a program, as bytes."""
+    """All that makes a program beside the package, as bytes."""
     texts = (sys.version, np.__version__, machine.triple, machine.switches, repr(options))
     yield " ".join(texts).encode()
-    yield sources()
     found = sha256()
     for at in range(0, len(data), PIECE):
         found.update(memoryview(data)[at:at + PIECE])

@@ -6,7 +6,7 @@ import pickle
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -20,7 +20,7 @@ from nnx_convert.errors import InputError
 from nnx_convert.model import Lifetime, Model, Operand
 from nnx_convert.ops import custom
 from nnx_convert.runtime.codegen import kept, records
-from nnx_convert.runtime.codegen.cache import Cache
+from nnx_convert.runtime.codegen.cache import Cache, sources
 from nnx_convert.runtime.codegen.objects import apart, together
 from nnx_convert.runtime.outline import Outline
 from nnx_convert.types import ChannelQuant, Entry, Port, Quant, Rim, Source, Type
@@ -94,6 +94,19 @@ def test_another_package_is_another_program(monkeypatch: pytest.MonkeyPatch) -> 
     first.run(drawn(first))
     monkeypatch.setattr(kept, "sources", lambda: b"changed")
     assert not known(compiled(FILES[0]))
+
+
+def test_a_package_whose_sources_cannot_be_told_keeps_nothing(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    def archive(_: str) -> Iterator[str]:
+        raise NotADirectoryError
+    for told in (archive, lambda _: iter(())):
+        monkeypatch.setattr("nnx_convert.runtime.codegen.cache.told", told)
+        known = sources.__wrapped__()
+        assert known is None
+        monkeypatch.setattr(kept, "sources", lambda: None)
+        first = compiled(FILES[0])
+        first.run(drawn(first))
+        assert not list(cache.glob("**/*.weights"))
 
 
 def test_a_users_operators_are_no_part_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
