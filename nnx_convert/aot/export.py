@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..artifact.files import reason, write
-from ..errors import UsageError
+from ..artifact.files import made, write
 from ..model import Model
 from ..runtime.backends import backend_of
 from ..runtime.codegen.machine import Machine
@@ -72,15 +71,6 @@ def export(model: Model, machine: Machine, folder: str | Path, name: str, golden
     for template, file in TEMPLATES.items():
         text = files(__package__).joinpath("templates", template).read_text("utf-8")
         write(place / filled(file, said), [filled(text, said).encode()])
-
-
-def made(folder: str | Path) -> Path:
-    """A folder that is there now; raises `UsageError`."""
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot be made: {reason(error)}", str(folder)) from error
-    return Path(folder)
 
 
 def golden_bytes(model: Model, found: Code, runs: Sequence[Sequence[Array | None]]) -> Iterator[bytes]:

@@ -52,6 +52,16 @@ def write(path: str | Path, pieces: Iterable[bytes | memoryview]) -> None:
         raise UsageError(f"cannot be written: {reason(error)}", os.fspath(path), hint) from error
 
 
+def made(folder: str | Path) -> Path:
+    """A folder that is there now; raises `UsageError` where it cannot be."""
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot be a folder: {reason(error)}", os.fspath(folder)) from error
+    return place
+
+
 def _replace(place: Path, pieces: Iterable[bytes | memoryview]) -> None:
     beside = place.with_name(f".{os.urandom(8).hex()}.tmp")
     try:

@@ -1,16 +1,15 @@
 """`--emit ndk:DIR`: what to take to a device, with the inputs and outputs to test it by."""
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from ..artifact.files import reason, write
+from ..artifact.files import made, write
 from ..emit.ndk import Golden, for_device, project
-from ..errors import RunError, UsageError
+from ..errors import RunError
 from ..model import Model, default_rim
 from ..runtime import rim
 from ..runtime.compiled import CompiledModel, TensorSpec
@@ -53,11 +52,3 @@ def _run(model: Model, given: Mapping[str, Array]) -> Golden:
     inputs = [a for a in arrays if a is not None]
     own = replace(model, rim=default_rim(model.operands, model.inputs, model.outputs))
     return Golden(inputs, CompiledModel(own).run(inputs), SEED)
-
-
-def made(folder: Path) -> None:
-    """The folder is there; raises `UsageError` where it cannot be."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot be a folder: {reason(error)}", os.fspath(folder)) from error

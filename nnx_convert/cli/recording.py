@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from ..artifact.files import write
+from ..artifact.files import made, write
 from ..emit.ndk.header import header
 from ..emit.report import LABEL
 from ..record import hand_over
 from ..record.running import MODEL
-from .device import made
 from .screen import Volume, show, show_json, volume
 
 PACKAGE = "nnx_convert.record"

@@ -177,7 +177,7 @@ def test_the_command_has_the_machines_that_there_are() -> None:
     (["--cpu-features", "avx2"], "give --emit object:DIR"),
     (["--emit", "object:OUT", "--triple", "x86_64-linux-gnu", "--cpu-features", "neon"], "baseline, avx2, avx512"),
     (["--emit", "object:OUT", "--triple", "aarch64-linux-gnu", "--cpu-features", "avx2"], "baseline, neon, dotprod"),
-    (["--emit", "object:m.tflite/x"], "m.tflite/x: cannot be made")])
+    (["--emit", "object:m.tflite/x"], "m.tflite/x: cannot be a folder")])
 def test_what_makes_no_sense_is_said(words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                      capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
