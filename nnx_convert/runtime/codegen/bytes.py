@@ -33,7 +33,7 @@ from .requantise import Range, Scaling, Steps, block, cut_by, directed, planned
 from .sums import Addition, addition_of, joins
 from .tasks import Family, Group, Task, Workshop, kind, native
 from .tiles import FIT, Spot, Tile, best, cut, unrolled
-from .wholes import STEP, narrowed
+from .wholes import STEP, narrowed, weighing
 
 #: Pixels that fit beside so many vectors of channels where each pixel is summed, too, in 32 registers.
 SHIFTED = {1: 14, 2: 9, 3: 6, 4: 5}
@@ -162,8 +162,7 @@ class Bytes:
     @property
     def panel(self) -> int:
         """The bytes of one lane's weights."""
-        return item(self.together, self.narrow) * self.together * self.taps * sum(
-            -(-length // self.together) for _, length in self.runs)
+        return weighing(self.narrow) * self.taps * sum(-(-length // self.together) for _, length in self.runs)
 
     @property
     def room(self) -> Room:
@@ -208,22 +207,22 @@ class Bytes:
         n, rows, _, channels = self.out.shape
         tiles, panels = n * rows * self.tile.parts, self.tile.panels(channels, f.machine.lanes)
         size = self.room.size(self.tile.most)
-        block = held(tiles, size, panels * f.machine.lanes * self.tile.vectors * self.panel)
-        room = f.let(f"alloca [{block * size + BEYOND} x i8], align {BEYOND}")
-        first, last = f.share(-(-tiles // block) * panels)
+        count = held(tiles, size, panels * f.machine.lanes * self.tile.vectors * self.panel)
+        room = f.let(f"alloca [{count * size + BEYOND} x i8], align {BEYOND}")
+        first, last = f.share(-(-tiles // count) * panels)
 
-        def each(number: str, body: Callable[[Spot, str], None], panel: str) -> None:
-            begin = f.mul(number, block)
+        def each(block: str, body: Callable[[Spot, str], None], panel: str) -> None:
+            begin = f.mul(block, count)
 
             def one(tile: str, _: list[str]) -> None:
                 body(self.tile.spot(f, rows, tile, panel), f.at(room, f.mul(f.let(f"sub i64 {tile}, {begin}"), size)))
-            f.loop(begin, f.least(f.add(begin, block), tiles), 1, [], one, guarded=False)
+            f.loop(begin, f.least(f.add(begin, count), tiles), 1, [], one, guarded=False)
 
         def step(i: str, _: list[str]) -> None:
-            number, panel = f.div(i, panels), f.rem(i, panels)
+            block, panel = f.div(i, panels), f.rem(i, panels)
             new = f.let(f"or i1 {f.let(f'icmp eq i64 {i}, {first}')}, {f.let(f'icmp eq i64 {panel}, 0')}")
-            f.when(new, lambda: each(number, lambda spot, at: self._brought(f, spot, at), panel))
-            each(number, lambda spot, at: self._tile(f, spot, at, sums), panel)
+            f.when(new, lambda: each(block, lambda spot, at: self._brought(f, spot, at), panel))
+            each(block, lambda spot, at: self._tile(f, spot, at, sums), panel)
         f.loop(first, last, 1, [], step)
 
     def _read(self, f: Function, spot: Spot) -> str:
@@ -253,18 +252,13 @@ class Bytes:
         self.tile.fitted(f, self.out.shape[3], spot, call)
 
 
-def item(together: int, narrow: bool) -> int:
-    """The bytes of a weight, where so many are multiplied at once."""
-    return 1 if together == 4 or narrow else 2
-
-
 def packed(w: Array, runs: tuple[tuple[int, int], ...], together: int, narrow: bool, vectors: int, lanes: int) -> Array:
     """Weights [taps, depth, channels], whole vectors of channels, by panels; so many bytes of the depth together."""
     taps = len(w)
     ends = np.cumsum([length for _, length in runs])
     parts = []
     for end, (_, length) in zip(ends, runs, strict=True):
-        part = np.zeros((taps, -(-length // together) * together, w.shape[2]), f"i{item(together, narrow)}")
+        part = np.zeros((taps, -(-length // together) * together, w.shape[2]), f"i{weighing(narrow) // together}")
         part[:, :length] = w[:, end - length:end]
         parts.append(part.reshape(taps, -1, together, w.shape[2]).swapaxes(2, 3))
     wide = np.concatenate(parts, 1).reshape(-1, w.shape[2], together)
