@@ -21,9 +21,14 @@ class Commands(click.Group):
         unfinished = ctx.resilient_parsing and not args                # a shell asks what may come first
         if unfinished or args and args[0] in (*self.commands, "--help", "--version"):
             return super().parse_args(ctx, args)
-        if args and args[0].isalpha() and not os.path.exists(args[0]) and (hint := near(args[0], self.commands)):
+        word = args and not args[0].startswith("-") and not {".", os.sep} & set(args[0])
+        if word and not os.path.exists(args[0]) and (hint := near(args[0], self._shown())):
             raise UsageError(f"there is neither a file nor a command {args[0]!r}", hint=hint)
         return super().parse_args(ctx, [USUAL, *args])
+
+    def _shown(self) -> dict[str, click.Command]:
+        """The commands that are for people."""
+        return {name: c for name, c in self.commands.items() if not c.hidden}
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The conversion's help, then the other commands."""
@@ -32,7 +37,7 @@ class Commands(click.Group):
         inner.format_help(click.Context(inner, info_name=ctx.info_name, max_content_width=wide), formatter)
         with formatter.section("Commands"):
             formatter.write_dl([(f"{name} {_arguments(c)}".rstrip(), c.get_short_help_str(80))
-                                for name, c in self.commands.items()])
+                                for name, c in self._shown().items()])
             formatter.write_dl([(f"{screen.COMMAND} COMMAND --help", "a command's options and examples")])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -27,7 +27,7 @@ def inspect_file(file: str, sections: Sequence[str], signature: str | None, shap
         found = inspect(file, shapes=shapes, signature=signature, progress=progress)
         if "memory" in sections or report == "json":
             progress("planning")
-            _ = found.memory
+            _ = found.memory                     # planned now, while progress is shown, and not when it is printed
     if report == "json":
         show_json(as_json(found, sections or tuple(SECTIONS)))
         return

@@ -60,14 +60,13 @@ def data(found: Inspection, checked: Check, facts: Facts, profile: Profile | Non
     edges = list(flows(found.operations))
     frames = framed(found.operations)
     return {
-        "facts": facts.json(), "target": str(checked.target), "format": found.format, "nodes": nodes, "edges": edges,
+        "facts": facts.json(), "target": str(checked.target), "format": found.format, "nodes": nodes,
         "graph": drawing(len(nodes), edges, frames), "blocks": [asdict(b) for b in frames],
         "tensors": [asdict(t) for t in found.tensors],
         "memory": None if found.memory is None else {**asdict(found.memory), "live": found.memory.live},
         "verdict": {"host": checked.host, "refused": checked.refused, "level": level_name(checked.level),
                     "partitions": len(checked.partitions)},
-        "profile": None if profile is None else {"seconds": profile.seconds, "rows": [
-            {**asdict(r.work), "seconds": r.seconds} for r in profile.rows]},
+        "profile": None if profile is None else {"seconds": profile.seconds},
         "unmeasured": unmeasured}
 
 
@@ -141,14 +140,18 @@ def drawing(count: int, edges: Sequence[Edge], frames: Sequence[Block]) -> dict[
             members.append([n])
     between = list(dict.fromkeys((outer[a], outer[b]) for a, b in edges if outer[a] != outer[b]))
     whole = ranks(len(members), between)
-    inner = [_inside(own, edges) if len(own) > 1 else None for own in members]
+    within: list[list[Edge]] = [[] for _ in members]
+    for a, b in edges:
+        if outer[a] == outer[b]:
+            within[outer[a]].append((a, b))
+    inner = [_inside(own, lines) if len(own) > 1 else None for own, lines in zip(members, within, strict=True)]
     return {"members": members, "ranks": whole.ranks, "edges": between, "bends": whole.bends, "inner": inner}
 
 
 def _inside(own: Sequence[int], edges: Sequence[Edge]) -> dict[str, Any]:
     """The drawing of a block's operations."""
     place = {n: k for k, n in enumerate(own)}
-    within = [(place[a], place[b]) for a, b in edges if a in place and b in place]
+    within = [(place[a], place[b]) for a, b in edges]
     found = ranks(len(own), within)
     return {"ranks": found.ranks, "edges": within, "bends": found.bends}
 

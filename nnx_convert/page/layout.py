@@ -16,11 +16,10 @@ Edge = tuple[int, int]
 class Ranks:
     """A layered drawing: in each rank, from the inputs down, what stands side by side, from left to right.
 
-    A number below `nodes` is a node. A larger one is a bend of an edge that passes the rank; `bends` has those of each
-    edge, in order.
+    A number below that of the nodes is one. A larger one is a bend of an edge that passes the rank; `bends` has those
+    of each edge, in order.
     """
 
-    nodes: int
     ranks: tuple[tuple[int, ...], ...]
     bends: tuple[tuple[int, ...], ...]
 
@@ -36,7 +35,7 @@ def ranks(count: int, edges: Sequence[Edge]) -> Ranks:
     found: list[list[tuple[float, int]]] = [[] for _ in rows]
     for node, (x, y) in places.items():
         found[row[y]].append((x, node))
-    return Ranks(count, tuple(tuple(n for _, n in sorted(own)) for own in found),
+    return Ranks(tuple(tuple(n for _, n in sorted(own)) for own in found),
                  tuple(chains.get(e, ()) for e in edges))
 
 
@@ -45,34 +44,33 @@ def _places(count: int, edges: Sequence[Edge]) -> tuple[dict[int, tuple[float, f
     places: dict[int, tuple[float, float]] = {}
     chains: dict[Edge, tuple[int, ...]] = {}
     right, bends = 0.0, count
-    for nodes in components(count, edges):
+    for nodes, own in components(count, edges):
         number = dict(enumerate(nodes))          # the library gives bends the numbers from the nodes' count on
-        drawn, width = _drawn(nodes, edges)
-        for n in drawn[0]:
+        spots, lines, width = _drawn(nodes, own)
+        for n in spots:
             if n not in number:
                 number[n], bends = bends, bends + 1
-        top = max(y for _, y in drawn[0].values())
-        places |= {number[n]: (right + x, top - y) for n, (x, y) in drawn[0].items()}
-        chains |= _chains(count, [(number[a], number[b]) for a, b in drawn[1]])
+        top = max(y for _, y in spots.values())
+        places |= {number[n]: (right + x, top - y) for n, (x, y) in spots.items()}
+        chains |= _chains(count, [(number[a], number[b]) for a, b in lines])
         right += width + SPACING
     return places, chains
 
 
-def _drawn(nodes: Sequence[int], edges: Sequence[Edge]
-           ) -> tuple[tuple[dict[int, tuple[float, float]], list[Edge]], float]:
+def _drawn(nodes: Sequence[int], edges: Sequence[Edge]) -> tuple[dict[int, tuple[float, float]], list[Edge], float]:
     """The library's drawing of a connected graph: x and y, the edges between nodes and bends, and the width."""
     if len(nodes) == 1:
-        return ({0: (0.0, 0.0)}, []), 0.0
+        return {0: (0.0, 0.0)}, [], 0.0
     from fast_sugiyama import from_edges
     place = {n: k for k, n in enumerate(nodes)}
-    own = list(dict.fromkeys((place[a], place[b]) for a, b in edges if a in place))
+    own = list(dict.fromkeys((place[a], place[b]) for a, b in edges))
     (positions, width, _, lines), = from_edges(own, vertex_spacing=SPACING, check_layout=False)
-    found = {int(n): (float(x), float(y)) for n, (x, y) in positions}
-    return (found, [(int(a), int(b)) for a, b in lines or own]), width
+    spots = {int(n): (float(x), float(y)) for n, (x, y) in positions}
+    return spots, [(int(a), int(b)) for a, b in lines or own], width
 
 
-def components(count: int, edges: Sequence[Edge]) -> list[list[int]]:
-    """The nodes that hang together, in the order of the first of each."""
+def components(count: int, edges: Sequence[Edge]) -> list[tuple[list[int], list[Edge]]]:
+    """The nodes that hang together, in the order of the first of each, and the edges between them."""
     leader = list(range(count))
 
     def first(n: int) -> int:
@@ -83,9 +81,11 @@ def components(count: int, edges: Sequence[Edge]) -> list[list[int]]:
     for a, b in edges:
         low, high = sorted((first(a), first(b)))
         leader[high] = low
-    found: dict[int, list[int]] = {}
+    found: dict[int, tuple[list[int], list[Edge]]] = {}
     for n in range(count):
-        found.setdefault(first(n), []).append(n)
+        found.setdefault(first(n), ([], []))[0].append(n)
+    for e in edges:
+        found[first(e[0])][1].append(e)
     return list(found.values())
 
 

@@ -31,7 +31,7 @@ def test_help_has_an_example_and_the_exit_codes(name: str, capsys: pytest.Captur
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(["--help"]) == ExitCode.GOOD
     text = capsys.readouterr().out
-    assert all(f"\n  {name}" in text for name in commands.commands)
+    assert all((f"\n  {name}" in text) is not c.hidden for name, c in commands.commands.items())
 
 
 @pytest.mark.parametrize("name", [n for n in commands.commands if n != "completion"])
@@ -51,6 +51,7 @@ def test_json_is_one_object_and_nothing_else(args: list[str], tmp_path: Path, ca
 
 @pytest.mark.parametrize(("args", "hint"), [
     (["chek", "model.tflite"], None), (["rnu", "model.tflite"], None), (["benc"], "did you mean bench?"),
+    (["recrd-lib", "x"], "did you mean record-lib?"),
     (["run", MODEL, "--randm", "1"], "--random"), ([MODEL, "--tagret", "29"], "--target"),
     (["ops", "CONV2"], "did you mean CONV_2D"), ([MODEL, "--shape", "imge=1,8,8,1"], "did you mean image?")])
 def test_what_was_meant(args: list[str], hint: str | None, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,7 +36,7 @@ def test_every_operation_is_there(path: Path, tmp_path: Path) -> None:
     assert all(n["lowered"] for n in found["nodes"] if n["place"] != "none")
     assert sum(n["seconds"] or 0 for n in found["nodes"]) <= found["profile"]["seconds"] * 1.01
     assert sorted(n for own in found["graph"]["members"] for n in own) == list(range(len(found["nodes"])))
-    assert all(a < b for a, b in found["edges"]) and found["memory"]["stretches"]
+    assert all(a < b for a, b in found["graph"]["edges"]) and found["memory"]["stretches"]
 
 
 def test_what_is_not_taken_says_why(tmp_path: Path) -> None:

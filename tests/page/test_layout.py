@@ -32,7 +32,7 @@ def test_all_stand_in_ranks(graph: tuple[int, list[tuple[int, int]]]) -> None:
 
 
 def test_parts_that_do_not_hang_together() -> None:
-    assert components(5, [(0, 3), (1, 2)]) == [[0, 3], [1, 2], [4]]
+    assert components(5, [(0, 3), (1, 2)]) == [([0, 3], [(0, 3)]), ([1, 2], [(1, 2)]), ([4], [])]
 
 
 def test_without_the_library_a_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
