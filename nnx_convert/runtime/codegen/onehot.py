@@ -24,6 +24,8 @@ from .tasks import FAMILIES, Family, Group, Phases, Task, Workshop, either, kind
 
 #: Elements of the largest array that making a table takes.
 MOST = 1 << 21
+#: Which of a group is the product: a cast is between it and the comparison.
+PRODUCT = 2
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def _fuses(group: Group, b: Bound, machine: Machine) -> bool:
         return False
     if not group.tail:
         return b.op in (convert.CAST, ex.CAST_EX)
-    if len(group.tail) == 1:
+    if len(group.members) == PRODUCT:
         w, bias = b.args.get("w"), b.args.get("b")
         return (kind(b.op) == "FULLY_CONNECTED" and b.slots["x"] in inner and w is not None and bias is not None
                 and w.data is not None and bias.data is not None and w.type == bias.type == F32
@@ -95,14 +97,14 @@ def _fuses(group: Group, b: Bound, machine: Machine) -> bool:
                     for t in others))
 
 
-def table(group: Group) -> Array:
-    """What a group gives for each of its numbers, and for any other one: [n + 1, channels]."""
-    name, first, count = compared(group.head) or ("", 0, 0)
+def table(group: Group, name: str, first: int, count: int) -> Array:
+    """What a group, whose argument of a name is compared, gives for each number, and for any other one:
+    [count + 1, channels]. Constants but those of the product are one number or a row, so they are given as rows."""
     other = first + count if first + count <= np.iinfo(np.int32).max else first - 1
     known: dict[Slot | Sequence[Any] | None, Array] = {
         group.head.slots[name]: np.array([*range(first, first + count), other], np.int32)[:, None]}
     for n, b in enumerate(group.members):
-        def given(name: str, value: Any, b: Bound = b, plain: bool = n == 2) -> Any:
+        def given(name: str, value: Any, b: Bound = b, plain: bool = n == PRODUCT) -> Any:
             if not isinstance(value, Tensor):
                 return value
             slot = b.slots.get(name)
@@ -130,8 +132,8 @@ def _over(plain: Family) -> Family:
         name, first, count = found
         x = group.head.slots[name]
         assert isinstance(x, int)
-        return Rows(w.place(x), w.place(group.outputs[0]), w.pack(table(group)), first, count)
-    return Family(takes, make, fuses=_fuses, whole=lambda g: not g.tail or len(g.tail) > 1)
+        return Rows(w.place(x), w.place(group.outputs[0]), w.pack(table(group, *found)), first, count)
+    return Family(takes, make, fuses=_fuses, whole=lambda g: not g.tail or len(g.members) > PRODUCT)
 
 
 for _op in (e.EQUAL, ex.EQUAL_EX):
