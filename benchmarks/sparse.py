@@ -23,16 +23,15 @@ from nnx_convert.cli.peers import PEERS, Run
 from nnx_convert.cli.timing import compared, theirs
 from nnx_convert.ops.conv import FULLY_CONNECTED
 from nnx_convert.runtime.codegen import pruned, sparse
-from nnx_convert.runtime.codegen.cache import VARIABLE
 
 from . import suite
 from .latency import HELD_BACK
 from .measure import inputs_of
 from .report import milliseconds, missing, part
+from .stress import cache
 
 #: The product: outputs, inputs, inputs of a block, the share of blocks that are there.
 UNITS, DEPTH, BLOCK, DENSITY = 1024, 1024, 4, 0.25
-PRODUCT = "product of 4 MB, blocks 1 x 4"
 
 
 @contextmanager
@@ -63,7 +62,7 @@ def product(threads: int) -> CompiledModel:
 def run_of(make: Callable[[], CompiledModel], path: Path | None) -> Run:
     """A run of a model, compiled now."""
     model = make()
-    inputs = inputs_of(model, path or Path(PRODUCT))
+    inputs = inputs_of(model, path or Path(suite.PRODUCT))
     model.run(inputs)
     return lambda: model.run(inputs)
 
@@ -100,16 +99,16 @@ def main(words: Sequence[str]) -> int:
         print(line)
     usual = tuple(suite.SPARSE) if suite.ZOO else ("digits_sparse",)
     try:
-        files = suite.golden(tuple(given.names) or tuple(n for n in usual if n != PRODUCT))
+        files = suite.golden(tuple(given.names) or tuple(n for n in usual if n != suite.PRODUCT))
     except KeyError as error:
         print(f"there is no model {error}", file=sys.stderr)
         return 2
     print(f"{'ms, medians':38} {'thr':>3} {'sparse':>9} {'dense':>9} {'xnnpack':>9}   ratio of medians, of least")
-    os.environ[VARIABLE] = "0"
     for setting in HELD_BACK:
         os.environ.pop(setting, None)
-    rows = [(name, path) for name, path in files.items()] + [(PRODUCT, None)]
-    kept = [measure(name, path, int(n), given.runs) for n in given.threads.split(",") for name, path in rows]
+    rows = [(name, path) for name, path in files.items()] + [(suite.PRODUCT, None)]
+    with cache("0"):
+        kept = [measure(name, path, int(n), given.runs) for n in given.threads.split(",") for name, path in rows]
     return 0 if all(kept) else 1
 
 

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from nnx_convert.runtime.codegen.cache import VARIABLE
+
 from . import suite
 from .memory import MB
 from .report import missing
@@ -50,7 +52,7 @@ class Start:
 
 def started(engine: str, path: Path, inputs: Path, cache: Path) -> Start:
     """A process of an engine on a model; raises `CalledProcessError` where it fails."""
-    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"NNX_CACHE": str(cache)}
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {VARIABLE: str(cache)}
     begun = time.perf_counter()
     done = subprocess.run([sys.executable, "-m", "benchmarks.first", engine, str(path), str(inputs), "1"],
                           cwd=suite.ROOT, env=env, check=True, capture_output=True, text=True)
