@@ -4,8 +4,6 @@ from __future__ import annotations
 import pytest
 from onnx_suite import cases, failure, pinned
 
-from nnx_convert.runtime.backends import VARIABLE
-
 #: More cases than this have to pass, whatever is pinned.
 LEAST = 1990
 REASONS = pinned()
@@ -13,16 +11,9 @@ REASONS = pinned()
 DRAWN = "a random draw"
 
 
-#: Their outputs are the softmax of equal sums near 1e10: NumPy's matrix products give these to seven digits only, and
-#: on some processors not alike for all columns. Native code, which sums all of them in one order, is asked alone.
-AMPLIFIED = {"test_squeezenet"}
-
-
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.xfail(
     strict=not REASONS[n].startswith(DRAWN), reason=REASONS[n])) if n in REASONS else n for n in cases()])
-def test_a_case_of_the_suite_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if name in AMPLIFIED:
-        monkeypatch.setenv(VARIABLE, "native")
+def test_a_case_of_the_suite_passes(name: str) -> None:
     error = failure(cases()[name])
     if error is not None:
         raise error

@@ -17,8 +17,6 @@ MODELS = sorted(p.parent.name for p in (SHARED / "zoo").glob("*/model.*")) if SH
 REFUSED = {"edge_fake_custom_op_double", "posenet_353x481_customdecoder"}
 #: Seconds of processor time: others may keep this process waiting.
 SECONDS = 5.0
-#: Its outputs are the softmax of equal sums near 1e10, which NumPy's matrix products give to seven digits only.
-AMPLIFIED = {"light_squeezenet"}
 
 
 def feeding(name: str) -> list[str]:
@@ -33,8 +31,6 @@ def feeding(name: str) -> list[str]:
 @pytest.mark.parametrize("name", MODELS)
 def test_a_real_model_is_verified_against_its_recorded_outputs(name: str, backend: str,
                                                                capsys: pytest.CaptureFixture[str]) -> None:
-    if name in AMPLIFIED and backend == "numpy":
-        backend = "native"
     path = recording(name).path if name not in REFUSED else Path(f"{SHARED}/zoo/{name}/model.tflite")
     options = feeding(name) if name not in REFUSED else []
     begun = time.process_time()
