@@ -7,7 +7,7 @@ too, but for the last stages, whose few transforms are told apart by a shuffle.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,15 +17,17 @@ from ...ops import custom_signal as s, host
 from ...types import F32, I16, I32, Array, Q16S
 from ..bind import Bound
 from ..kissfft import Transform
+from .integers import shuffled
 from .ir import SHARED, Function, Module, Operand, number, vector
 from .machine import Machine
 from .places import ITEM, Place
 from .tasks import SCRATCH, Family, Group, Task, Workshop, native
+from .turns import QUAD, every_other, neighbours, of_several
 
 #: Real and imaginary parts.
 Pair = tuple[str, str]
-#: The primes that floats' lengths may be products of; and the numbers that a shuffle takes from at most.
-PRIMES, MOST = (2, 3, 5, 7), 4
+#: The odd primes that floats' lengths may be products of, beside twos.
+PRIMES = (3, 5, 7)
 
 
 @dataclass(frozen=True)
@@ -219,34 +221,23 @@ class RealFourier:
 
         def piece(i: str, lanes: int) -> None:
             parts = f.at(x, f.mul(i, (2 if even else 1) * n.item))
-            read = self._apart(f, lanes, parts) if even else (self._load(f, lanes, parts),)
+            kind = vector(lanes, n.stored)
+            read = every_other(f, kind, parts, n.item) if even else [f.load(kind, parts, 0, n.item)]
             for value, at in zip(read, to, strict=False):
                 f.store(vector(lanes, n.code), n.widened(f, lanes, value), at, f.mul(i, n.wide), n.wide)
-        _pieces(f, count, lanes, piece)
+        neighbours(f, 0, count, lanes, piece)
         if even and given % 2:
-            value = n.widened(f, 1, self._load(f, 1, f.at(x, 2 * pairs * n.item)))
+            value = n.widened(f, 1, f.load(n.stored, x, 2 * pairs * n.item, n.item))
             f.store(n.code, value, to[0], pairs * n.wide, n.wide)
         filled = (-(-given // 2), pairs) if even else (given, 0)
         for at, first in zip(to, filled, strict=True):
             if first < self.size:
                 f.fill(f.at(at, first * n.wide), 0, (self.size - first) * n.wide)
 
-    def _load(self, f: Function, lanes: int, at: str) -> str:
-        return f.load(vector(lanes, self.numbers.stored), at, 0, self.numbers.item)
-
-    def _apart(self, f: Function, lanes: int, at: str) -> tuple[str, ...]:
-        """Every other number, and those between."""
-        n = self.numbers
-        if lanes == 1:
-            return tuple(f.load(n.stored, at, part * n.item, n.item) for part in range(2))
-        both, kind = self._load(f, 2 * lanes, at), vector(2 * lanes, n.stored)
-        return tuple(f.let(f"shufflevector {kind} {both}, {kind} poison, {_order(range(part, 2 * lanes, 2))}")
-                     for part in range(2))
-
     def _write(self, f: Function, z: Pair, out: str) -> None:
         """The transform of the row from that of its halves."""
         if self.length % 2:
-            _pieces(f, self.length // 2 + 1, self.lanes(f.machine), lambda i, lanes: self._put(
+            neighbours(f, 0, self.length // 2 + 1, self.lanes(f.machine), lambda i, lanes: self._put(
                 f, lanes, self._pair(f, lanes, z, i), out, i))
             return
         n, t, size = self.numbers, self.numbers.code, self.size
@@ -254,7 +245,8 @@ class RealFourier:
         zero = number(t, 0)
         self._put(f, 1, (n.wrap(f, t, n.add(f, t, *first)), zero), out, 0)
         self._put(f, 1, (n.wrap(f, t, n.sub(f, t, *first)), zero), out, size)
-        _pieces(f, size // 2, self.lanes(f.machine), lambda i, lanes: self._told_apart(f, lanes, z, out, f.add(i, 1)))
+        neighbours(f, 0, size // 2, self.lanes(f.machine), lambda i, lanes: self._told_apart(
+            f, lanes, z, out, f.add(i, 1)))
 
     def _told_apart(self, f: Function, lanes: int, z: Pair, out: str, k: str) -> None:
         """Numbers from k on, and those as far from the end."""
@@ -287,8 +279,7 @@ class RealFourier:
             f.store(kind, re, to, 0, n.item)
             f.store(kind, im, to, n.item, n.item)
             return
-        order = _order([i // 2 + i % 2 * lanes for i in range(2 * lanes)])
-        both = f.let(f"shufflevector {kind} {re}, {kind} {im}, {order}")
+        both = shuffled(f, kind, re, im, [i // 2 + i % 2 * lanes for i in range(2 * lanes)])
         f.store(vector(2 * lanes, n.stored), both, to, 0, n.item)
 
     # Stages.
@@ -311,7 +302,7 @@ class RealFourier:
                 spread = [f.splat(kind, v) for v in turns]
                 self._joined(f, kind, stage, read, list(zip(spread[::2], spread[1::2], strict=True)), out,
                              f.add(f.mul(k, g), t))
-            _pieces(f, g, lanes, piece)
+            neighbours(f, 0, g, lanes, piece)
         f.loop(0, stage.m, 1, [], number_of)
 
     def _shuffled(self, f: Function, stage: Stage, x: Pair, out: Pair, table: str, i: str) -> None:
@@ -321,7 +312,7 @@ class RealFourier:
         parts: list[list[str]] = []
         for at in x:
             block = [f.load(kind, at, f.add(f.mul(i, p * n.wide), v * lanes * n.wide), n.wide) for v in range(p)]
-            parts.append([_picked(f, lanes, n.code, block, [e // g * p * g + q * g + e % g for e in range(lanes)])
+            parts.append([of_several(f, kind, block, [e // g * p * g + q * g + e % g for e in range(lanes)])
                           for q in range(p)])
         turns = [f.load(kind, table, f.add(f.mul(i, n.wide), part * stage.m * g * n.wide), n.wide)
                  for part in range(2 * (p - 1))] if table else []
@@ -339,35 +330,10 @@ class RealFourier:
                 f.store(kind, part, at, f.mul(f.add(i, j * stage.m * stage.groups), n.wide), n.wide)
 
 
-def _pieces(f: Function, count: int, lanes: int, body: Callable[[str, int], None]) -> None:
-    """`body(first, lanes)` for vectors, and one by one for what is left."""
-    whole = count - count % lanes
-    if whole:
-        f.loop(0, whole, lanes, [], lambda i, _: body(i, lanes))
-    if whole < count:
-        f.loop(whole, count, 1, [], lambda i, _: body(i, 1))
-
-
-def _order(picks: Sequence[int]) -> str:
-    return f"<{len(picks)} x i32> <{', '.join(f'i32 {i}' for i in picks)}>"
-
-
 def _reversed(f: Function, lanes: int, code: str, x: str) -> str:
     if lanes == 1:
         return x
-    kind = vector(lanes, code)
-    return f.let(f"shufflevector {kind} {x}, {kind} poison, {_order(range(lanes)[::-1])}")
-
-
-def _picked(f: Function, lanes: int, code: str, values: Sequence[str], picks: Sequence[int]) -> str:
-    """A vector of elements of two to four vectors seen as one after the other."""
-    kind, wide = vector(lanes, code), vector(2 * lanes, code)
-    if len(values) == 2:
-        return f.let(f"shufflevector {kind} {values[0]}, {kind} {values[1]}, {_order(picks)}")
-    given = [*values, *["poison"] * (MOST - len(values))]
-    low, high = (f.let(f"shufflevector {kind} {a}, {kind} {b}, {_order(range(2 * lanes))}")
-                 for a, b in (given[:2], given[2:]))
-    return f.let(f"shufflevector {wide} {low}, {wide} {high}, {_order(picks)}")
+    return shuffled(f, vector(lanes, code), x, "poison", list(range(lanes))[::-1])
 
 
 # Which transforms, and their tables.
@@ -387,7 +353,7 @@ class Plan:
     def radices(self) -> tuple[int, ...] | None:
         """In the order of stages, the odd ones first; integers': one two first, then fours. None: a prime is large."""
         found, rest = list[int](), self.size
-        for p in PRIMES[1:]:
+        for p in PRIMES:
             while rest % p == 0:
                 found.append(p)
                 rest //= p
@@ -420,13 +386,13 @@ class Plan:
         found, m = list[Stage](), 1
         for p in self.radices or ():
             g = self.size // (p * m)
-            shuffled = p <= MOST and lanes % g == 0 and m * g % lanes == 0 and g < lanes
+            mixed = p <= QUAD and lanes % g == 0 and m * g % lanes == 0 and g < lanes
             times = np.arange(m)[:, None] * np.arange(1, p) * g
             table = np.stack([self.turns[0][times], self.turns[1][times]], -1).reshape(m, -1)
-            if shuffled:
+            if mixed:
                 table = np.repeat(table, g, axis=0).T
             needed = m > 1 or self.numbers.bits
-            found.append(Stage(p, m, g, shuffled, w.pack(self._array(table)) if needed else None))
+            found.append(Stage(p, m, g, mixed, w.pack(self._array(table)) if needed else None))
             m *= p
         return tuple(found)
 

@@ -13,6 +13,7 @@ from .machine import Machine
 from .mathematics import flags, select
 from .places import ITEM, Place
 from .tasks import Family, Group, Task, Workshop, native
+from .turns import every_other
 
 #: Numbers beyond these are brought nearer to 1 by `SCALE` before they are squared.
 SMALL, LARGE, SCALE = 2.0 ** -60, 2.0 ** 60, 2.0 ** 64
@@ -46,13 +47,7 @@ class Magnitudes:
     @staticmethod
     def _some(f: Function, x: str, out: str, at: str, lanes: int) -> None:
         """So many neighbours."""
-        start, kind = f.at(x, f.mul(at, 2 * ITEM)), vector(2 * lanes)
-        if lanes == 1:
-            parts = [f.load("float", start, n * ITEM) for n in range(2)]
-        else:
-            both = f.load(kind, start)
-            orders = (", ".join(f"i32 {i}" for i in range(n, 2 * lanes, 2)) for n in range(2))
-            parts = [f.let(f"shufflevector {kind} {both}, {kind} poison, <{lanes} x i32> <{o}>") for o in orders]
+        parts = every_other(f, vector(lanes), f.at(x, f.mul(at, 2 * ITEM)), ITEM)
         f.store(vector(lanes), magnitude(f, vector(lanes), *parts), out, f.mul(at, ITEM))
 
 

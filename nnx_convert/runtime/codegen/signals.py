@@ -21,6 +21,7 @@ from .moves import address
 from .places import Place
 from .scalars import SCALARS
 from .tasks import Family, Group, Task, Workshop, native
+from .turns import every_other, neighbours
 
 #: Samples, and bytes of one and of numbers of 32 and of 64 bits.
 INT16, SHORT, WORD, LONG = (I16, Q16S), 2, 4, 8
@@ -107,32 +108,19 @@ class Samples:
             found = f.let(f"ashr {wide} {f.let(f'mul {wide} {a}, {b}')}, {number(wide, self.shift)}")
             found = bounded(f, wide, SCALARS[I16], found, -0x8000, 0x7FFF)
             f.store(narrow, f.let(f"trunc {wide} {found} to {narrow}"), out, at, SHORT)
-        neighbours(f, 0, self.x.shape[-1], some)
+        neighbours(f, 0, self.x.shape[-1], f.machine.lanes, some)
 
     def _energy(self, f: Function, x: str, out: str) -> None:
         first, last = self.span
         f.fill(out, 0, self.out.shape[-1] * WORD)
 
         def some(i: str, lanes: int) -> None:
-            both, wide, narrow = vector(2 * lanes, "i16"), vector(lanes, "i32"), vector(lanes, "i16")
-            at, squares = f.at(x, f.mul(i, 2 * SHORT)), list[str]()
-            read = f.load(both, at, 0, SHORT) if lanes > 1 else ""
-            for part in range(2):
-                order = ", ".join(f"i32 {n}" for n in range(part, 2 * lanes, 2))
-                value = f.let(f"shufflevector {both} {read}, {both} poison, <{lanes} x i32> <{order}>") if lanes > 1 \
-                    else f.load("i16", at, part * SHORT, SHORT)
-                value = f.let(f"sext {narrow} {value} to {wide}")
-                squares.append(f.let(f"mul {wide} {value}, {value}"))
+            wide, narrow = vector(lanes, "i32"), vector(lanes, "i16")
+            read = every_other(f, narrow, f.at(x, f.mul(i, 2 * SHORT)), SHORT)
+            values = [f.let(f"sext {narrow} {v} to {wide}") for v in read]
+            squares = [f.let(f"mul {wide} {v}, {v}") for v in values]
             f.store(wide, f.let(f"add {wide} {squares[0]}, {squares[1]}"), out, f.mul(i, WORD), WORD)
-        neighbours(f, first, last, some)
-
-
-def neighbours(f: Function, first: int, last: int, body: Callable[[str, int], None]) -> None:
-    """`body(i, lanes)` for vectors of elements from first on, then for each of those that are left."""
-    lanes = f.machine.lanes
-    whole = last - (last - first) % lanes
-    f.loop(first, whole, lanes, [], lambda i, _: body(i, lanes))
-    f.loop(whole, last, 1, [], lambda i, _: body(i, 1))
+        neighbours(f, first, last, f.machine.lanes, some)
 
 
 @dataclass(frozen=True)

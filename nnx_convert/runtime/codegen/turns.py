@@ -1,9 +1,12 @@
-"""Matrices turned in registers: rows of four bytes' elements become columns, four neighbours of many rows at a time."""
+"""Matrices turned in registers: rows of four bytes' elements become columns, four neighbours of many rows at a time.
+
+With it, what else goes through neighbours by vectors, and takes these apart."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .ir import Function, Module, vector
+from .integers import shuffled
+from .ir import Function, Module, parts, vector
 from .places import ITEM
 
 #: Neighbours of each row that are turned together: as many as a part of a register that shuffles do not leave has.
@@ -99,16 +102,33 @@ def overlapping(f: Function, count: int, size: int, body: Callable[[str, int], N
         body(str(count - size), size)
 
 
-def _spread(f: Function, values: Sequence[str], picks: Sequence[int]) -> str:
-    """A vector of elements of up to four vectors seen as one after the other."""
-    lanes = f.machine.lanes
-    kind, wide = vector(lanes), vector(2 * lanes)
-    order = ", ".join(f"i32 {i}" for i in range(2 * lanes))
+def neighbours(f: Function, first: int, last: int, lanes: int, body: Callable[[str, int], None]) -> None:
+    """`body(i, lanes)` for vectors of neighbours from first to last, then `body(i, 1)` for each of those left."""
+    whole = last - (last - first) % lanes
+    if first < whole:
+        f.loop(first, whole, lanes, [], lambda i, _: body(i, lanes))
+    if whole < last:
+        f.loop(whole, last, 1, [], lambda i, _: body(i, 1))
+
+
+def of_several(f: Function, type: str, values: Sequence[str], picks: Sequence[int]) -> str:
+    """A vector of elements of two to four vectors of a type, seen as one after the other."""
+    if len(values) == 2:
+        return shuffled(f, type, values[0], values[1], list(picks))
+    lanes, element = parts(type)
     given = [*values, *["poison"] * (QUAD - len(values))]
-    low, high = (f.let(f"shufflevector {kind} {a}, {kind} {b}, <{2 * lanes} x i32> <{order}>")
-                 for a, b in (given[:2], given[2:]))
-    indices = ", ".join(f"i32 {i}" for i in picks)
-    return f.let(f"shufflevector {wide} {low}, {wide} {high}, <{lanes} x i32> <{indices}>")
+    low, high = (shuffled(f, type, a, b, list(range(2 * lanes))) for a, b in (given[:2], given[2:]))
+    return shuffled(f, vector(2 * lanes, element), low, high, list(picks))
+
+
+def every_other(f: Function, type: str, pointer: str, align: int) -> list[str]:
+    """Two vectors of a type (or single numbers): of as many pairs in memory the first parts, and the second ones."""
+    lanes, element = parts(type)
+    if lanes == 1:
+        return [f.load(element, pointer, n * align, align) for n in range(2)]
+    both = vector(2 * lanes, element)
+    read = f.load(both, pointer, 0, align)
+    return [shuffled(f, both, read, "poison", list(range(n, 2 * lanes, 2))) for n in range(2)]
 
 
 def woven(m: Module, rows: int, columns: int, step: int) -> str:
@@ -124,7 +144,7 @@ def woven(m: Module, rows: int, columns: int, step: int) -> str:
                 left = min(lanes, count * rows - n * lanes)
                 if left > 0:
                     picks = [at % rows * lanes + at // rows for at in range(n * lanes, (n + 1) * lanes)]
-                    f.store_first(left, lanes, "float", _spread(f, read, picks), y, n * lanes * ITEM)
+                    f.store_first(left, lanes, "float", of_several(f, vector(lanes), read, picks), y, n * lanes * ITEM)
         pieces(f, columns, lanes, piece)
         f.finish()
     return m.once(("woven", rows, columns, step), build)
@@ -142,7 +162,7 @@ def unwoven(m: Module, columns: int, rows: int, pitch: int) -> str:
             read = [f.load_first(left, lanes, "float", x, n * lanes * ITEM) if left > 0 else "zeroinitializer"
                     for n, left in enumerate(there)]
             for n in range(columns):
-                value = _spread(f, read, [i * columns + n for i in range(lanes)])
+                value = of_several(f, vector(lanes), read, [i * columns + n for i in range(lanes)])
                 f.store_first(count, lanes, "float", value, y, n * pitch)
         pieces(f, rows, lanes, piece)
         f.finish()
