@@ -25,12 +25,14 @@ def compiled(*words: str | Path) -> None:
 
 def recorder(sources: Path, at: Path) -> dict[int, Path]:
     """The recording library from what `record-lib` wrote, by feature level: what later levels have is hidden in it."""
-    compiled("-fPIC", "-c", f"-I{sources / 'include'}", sources / "recorder.cpp", "-o", at / "recorder.o")
+    objects = [at / "calls.o", at / "recorder.o"]
+    for found in objects:
+        compiled("-fPIC", "-c", f"-I{sources / 'include'}", sources / f"{found.stem}.cpp", "-o", found)
     calls = by_level((sources / "include" / "NeuralNetworks.h").read_text())
     for level in LEVELS:
         names = "; ".join(name for since, name in calls if since <= level)
         (at / f"{level}.map").write_text(f"{{ global: {names}; local: *; }};")
-        compiled("-shared", at / "recorder.o", f"-Wl,--version-script={at / f'{level}.map'}", "-o", at / f"{level}.so")
+        compiled("-shared", *objects, f"-Wl,--version-script={at / f'{level}.map'}", "-o", at / f"{level}.so")
     return {level: at / f"{level}.so" for level in LEVELS}
 
 

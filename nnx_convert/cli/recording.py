@@ -27,7 +27,7 @@ def write_library(folder: str, report: str) -> None:
 def written(folder: str) -> Iterator[str]:
     """Write them; their paths."""
     texts = {"include/android/NeuralNetworks.h": header(), "include/NeuralNetworks.h": header()}
-    for name in ("recorder.cpp", "CMakeLists.txt", "README.md", "example.cpp"):
+    for name in ("calls.cpp", "recorder.cpp", "recorder.hpp", "CMakeLists.txt", "README.md", "example.cpp"):
         texts[name] = files(PACKAGE).joinpath(name).read_text(encoding="utf-8")
     for name, text in texts.items():
         place = Path(folder, name)

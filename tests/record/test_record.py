@@ -128,7 +128,7 @@ def test_damaged_files_are_refused(file: str, content: bytes | None, code: int, 
 
 def test_the_library_is_written_with_every_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(["record-lib", str(tmp_path / "lib")]) == 0
-    said, source = capsys.readouterr().out, (tmp_path / "lib" / "recorder.cpp").read_text()
+    said, source = capsys.readouterr().out, (tmp_path / "lib" / "calls.cpp").read_text()
     assert all(str(p) in said for p in (tmp_path / "lib").rglob("*.*") if p.is_file())
     calls = by_level((tmp_path / "lib" / "include" / "NeuralNetworks.h").read_text())
     assert len(calls) > 50 and all(f"{name}(" in source for _, name in calls)
