@@ -199,6 +199,14 @@ class Function:
         given = ", ".join(f"{kind} {value}" for kind, value in args)
         return self.let(f"call {type} @{function}({given})")
 
+    def gather(self, type: str, places: str) -> str:
+        """A vector's elements from as many addresses. LLVM 22 would have the alignment beside these, but takes it as
+        an argument, too; those before, which llvmlite may bring along, end the process where it is none."""
+        lanes, element = parts(type)
+        return self.call(type, f"llvm.masked.gather.{mangled(type)}.v{lanes}p0", (f"<{lanes} x ptr>", places),
+                         ("i32", str(width(element) // 8)), (f"<{lanes} x i1>", "splat (i1 true)"),
+                         (type, "zeroinitializer"))
+
     def fma(self, type: str, a: str, b: str, c: str) -> str:
         """a * b + c, rounded once; where the machine has no such instruction, twice."""
         if not self.machine.fused:

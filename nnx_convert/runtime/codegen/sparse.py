@@ -192,10 +192,7 @@ class Sparse:
         lanes = self.form.lanes
         narrow, wide = vector(lanes, "i16"), vector(lanes, "i32")
         at = f.let(f"zext {narrow} {f.load(narrow, indices, 0, INDEX)} to {wide}")
-        places = f.let(f"getelementptr float, ptr {x}, {wide} {at}")
-        return f.call(self.kind, f"llvm.masked.gather.v{lanes}f32.v{lanes}p0",
-                      (f"<{lanes} x ptr>", f"align {ITEM} {places}"), (vector(lanes, "i1"), "splat (i1 true)"),
-                      (self.kind, "zeroinitializer"))
+        return f.gather(self.kind, f.let(f"getelementptr float, ptr {x}, {wide} {at}"))
 
     def _leave(self, f: Function, r: int, sums: list[str], bias: str, to: str) -> None:
         """The outputs of one row of blocks of the slice, for one row of x."""
