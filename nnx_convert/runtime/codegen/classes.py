@@ -1,7 +1,6 @@
 """Indices as rows of one number and another one where they point."""
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +9,7 @@ from ...ops import ex, indexing
 from ...types import F32, I32, I64, Tensor, Type
 from ..bind import Bound
 from .ir import SHARED, Function, Module
-from .machine import Machine
-from .places import Place
+from .places import Place, around
 from .scalars import SCALARS
 from .tasks import Family, Group, Task, Workshop, native
 
@@ -69,29 +67,28 @@ class OneHot:
         return f.select(below, "i64", f.let(f"add i64 {value}, {self.sizes[1]}"), value)
 
 
-def _sizes(b: Bound) -> tuple[int, int, int]:
-    """What is before the new axis, its length, and what is behind it."""
-    shape, given = b.outs[0].shape, b.args["axis"]
-    axis = (-1 if given is None else given) % len(shape)
-    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:])
-
-
-def _takes(b: Bound, _: Machine) -> bool:
+def _takes(b: Bound, kinds: tuple[Type, ...]) -> bool:
     indices: Tensor = b.args["indices"]
-    kinds = (I32, I64, F32) if b.op is indexing.ONE_HOT else (I32,)
     return indices.type in kinds and b.outs[0].size > 0 and b.outs[0].type.dtype.itemsize <= 8 and (
         b.outs[0].type.dtype.kind in "fiub")
 
 
+def _made(w: Workshop, b: Bound, values: Place, wraps: bool) -> Task:
+    axis = b.args["axis"]
+    sizes = around(b.outs[0].shape, -1 if axis is None else axis)
+    return OneHot(w.place(b.slots["indices"]), w.place(b.outputs[0]), values, sizes, b.args["indices"].type, wraps)
+
+
 def _make(w: Workshop, group: Group) -> Task:
-    b, a = group.head, group.head.args
-    if b.op is indexing.ONE_HOT:
-        values = w.place(b.slots["values"])
-    else:
-        given = np.array([a["off"], a["on"]]).astype(b.outs[0].type.dtype)
-        values = Place("%weights", w.pack(given), given.shape, given.strides, given.itemsize)
-    return OneHot(w.place(b.slots["indices"]), w.place(b.outputs[0]), values, _sizes(b), a["indices"].type,
-                  b.op is indexing.ONE_HOT)
+    b = group.head
+    return _made(w, b, w.place(b.slots["values"]), wraps=True)
 
 
-native(Family(_takes, _make), indexing.ONE_HOT, ex.ONE_HOT_EX)
+def _make_ex(w: Workshop, group: Group) -> Task:
+    b = group.head
+    given = np.array([b.args["off"], b.args["on"]]).astype(b.outs[0].type.dtype)
+    return _made(w, b, Place("%weights", w.pack(given), given.shape, given.strides, given.itemsize), wraps=False)
+
+
+native(Family(lambda b, _: _takes(b, (I32, I64, F32)), _make), indexing.ONE_HOT)
+native(Family(lambda b, _: _takes(b, (I32,)), _make_ex), ex.ONE_HOT_EX)

@@ -12,7 +12,7 @@ from .elements import CODE
 from .folds import floats, fold_row, folded
 from .ir import SHARED, Function, Module, Operand, mangled, number, vector
 from .machine import Machine
-from .places import ITEM, Place
+from .places import ITEM, Place, around
 from .tasks import Family, Group, Task, Workshop, kind, native
 from .turns import pieces
 
@@ -121,18 +121,13 @@ class UnitRows:
         f.finish()
 
 
-def _sizes(b: Bound) -> tuple[int, int, int]:
-    shape = b.args["x"].shape
-    axis = b.args["axis"] % len(shape)
-    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:])
-
-
 def _takes(b: Bound, _: Machine) -> bool:
     return floats(b)
 
 
 def _make(w: Workshop, group: Group) -> Task:
-    b, sizes = group.head, _sizes(group.head)
+    b = group.head
+    sizes = around(b.args["x"].shape, b.args["axis"])
     x, out, name = w.place(b.slots["x"]), w.place(b.outputs[0]), kind(b.op)
     if sizes[2] == 1 and name == norm.L2_NORMALIZATION.name:
         return UnitRows(x, out, sizes[1])

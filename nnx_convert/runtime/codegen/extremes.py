@@ -5,7 +5,6 @@ lane, and a row of few bytes at once.
 """
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,7 +14,7 @@ from ..bind import Bound
 from .ir import SHARED, Function, Module, mangled, mask, number, vector
 from .machine import Machine
 from .mathematics import flags, select
-from .places import Place
+from .places import Place, around
 from .scalars import SCALARS, Scalar
 from .tasks import Family, Group, Task, Workshop, native
 from .turns import pieces
@@ -137,9 +136,7 @@ def _takes(b: Bound, _: Machine) -> bool:
 
 def _make(w: Workshop, group: Group, least: bool) -> Task:
     b = group.head
-    shape = b.args["x"].shape
-    axis = b.args["axis"] % len(shape)
-    sizes = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:])
+    sizes = around(b.args["x"].shape, b.args["axis"])
     return Extreme(w.place(b.slots["x"]), w.place(b.outputs[0]), sizes, SCALARS[b.args["x"].type], least)
 
 

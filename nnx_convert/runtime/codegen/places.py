@@ -105,3 +105,9 @@ def room(shape: Shape, item: int, border: Border) -> tuple[int, Shape, int]:
     full = (n, h + border.top + border.bottom, w + border.left + border.right, c)
     strides = dense_strides(full, item)
     return math.prod(full) * item, strides, border.top * strides[1] + border.left * strides[2]
+
+
+def around(shape: Shape, axis: int) -> tuple[int, int, int]:
+    """How many elements are before an axis, along it, and behind it."""
+    axis %= len(shape)
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:])

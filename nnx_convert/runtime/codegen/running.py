@@ -1,7 +1,6 @@
 """Sums and products along an axis of all elements up to each one, in their order."""
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from ...ops import folds, host_math
@@ -9,7 +8,7 @@ from ...types import F32, F64, I32, I64, U32, U64
 from ..bind import Bound
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
-from .places import Place
+from .places import Place, around
 from .scalars import SCALARS, Scalar
 from .tasks import Family, Group, Task, Workshop, native
 from .turns import pieces
@@ -85,8 +84,7 @@ def _takes(b: Bound, _: Machine) -> bool:
 
 def _make(w: Workshop, group: Group) -> Task:
     b, a = group.head, group.head.args
-    axis, shape = _axis(b) or 0, a["x"].shape
-    sizes = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:])
+    sizes = around(a["x"].shape, _axis(b) or 0)
     return Running(w.place(b.slots["x"]), w.place(b.outputs[0]), sizes, SCALARS[a["x"].type],
                    bool(a.get("product", False)), bool(a["exclusive"]), bool(a["reverse"]))
 
