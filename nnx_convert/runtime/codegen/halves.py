@@ -16,6 +16,7 @@ from ...ops import convert, conv, elementwise as e, ex, functions as fn, host, h
 from ...ops import rnn, rnn_nd
 from ...types import F16, F32, F64, I64, U64, Tensor
 from ..bind import Bound, Slot, mapped, slots
+from ..memory import ALIGN
 from .elements import merged, start
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
@@ -24,8 +25,8 @@ from .moves import FillBorders
 from .places import ITEM, Border, Place, dense_strides, room
 from .tasks import FAMILIES, NARROW, SCRATCH, Family, Group, Phases, Task, Workshop, kind
 
-#: Bytes of a FLOAT16, and what arrays in scratch are aligned to.
-HALF, ALIGN = 2, 64
+#: Bytes of a FLOAT16.
+HALF = 2
 #: The operations, those of NNAPI-EX and the host's twins with them.
 OPS = (
     e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.PRELU, e.RELU, e.RELU1, e.RELU6, e.ABS, e.NEG, e.SQRT, e.RSQRT,
