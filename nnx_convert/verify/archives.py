@@ -15,8 +15,10 @@ from ..errors import UsageError
 from ..types import Array
 
 Arrays = Mapping[str, Array]
-#: How an output is called by its place, best first: computed apart, by reference kernels, by a runtime as it comes.
-OUTPUTS = ("np_{0}out{1}", "ref_{0}out{1}", "{0}out{1}", "{0}out_{1}", "tflm_{0}out{1}")
+#: What stands before an output's name for what computed it: NumPy apart, reference kernels, TFLite Micro.
+APART, REFERENCE, MICRO = "np_", "ref_", "tflm_"
+#: How an output is called by its place, best first.
+OUTPUTS = (APART + "{0}out{1}", REFERENCE + "{0}out{1}", "{0}out{1}", "{0}out_{1}", MICRO + "{0}out{1}")
 INPUTS = ("{0}in{1}", "{0}in_{2}")
 SEQUENCE = "seq_"
 
@@ -59,7 +61,8 @@ def runs(arrays: Arrays, inputs: Sequence[str], outputs: Sequence[str]) -> Itera
         for prefix in prefixes(arrays, inputs, outputs):
             yield _run(arrays, inputs, outputs, prefix)
         return
-    sequence = {k: a for k, a in arrays.items() if k.startswith(SEQUENCE)}
+    started = tuple(computed + SEQUENCE for computed in ("", APART, REFERENCE, MICRO))
+    sequence = {k: a for k, a in arrays.items() if k.startswith(started)}
     counts = {np.shape(a)[:1] for a in sequence.values()}
     if len(counts) != 1 or counts == {()}:
         raise UsageError(f"the arrays {SEQUENCE}... have not one number of runs")

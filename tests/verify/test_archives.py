@@ -40,6 +40,11 @@ def test_a_sequence_of_lists_counts_runs_along_the_first_axis_of_each_array() ->
     assert [[a.tolist() for a in r.outputs["y"]] for r in found] == [[1, [3, 4]], [2, [5, 6]]]
 
 
+def test_the_better_of_two_sequences_of_outputs_is_taken() -> None:
+    held = {"seq_in0": np.zeros((2, 3)), "seq_out0": np.zeros(2), "ref_seq_out0": np.arange(2)}
+    assert [int(r.outputs["y"]) for r in runs(held, ["x"], ["y"])] == [0, 1]
+
+
 @pytest.mark.parametrize("other", [{"seq_out0": np.zeros(4)}, {"seq_a": np.zeros(2)}, {"seq_a": np.zeros(())}])
 def test_a_sequence_has_one_number_of_runs(other: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="not one number of runs"):
