@@ -5,16 +5,20 @@ sizes set; an option is named for an operation where all that this operation bec
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .codes import LEVELS, spelt
+from .codes import LEVELS, level_of, spelt
 from .convert import Data, Progress, Source, at_size_1, folder_of, import_graph, kind, lowered, read, sizes
+from .emit.levels import predicate
+from .emit.report import first
 from .emit.verdicts import Verdict, verdicts
-from .errors import NnxError
+from .errors import NnxError, UsageError
 from .graph import Graph
 from .model import Model
 from .schema import OPS
@@ -30,6 +34,12 @@ REPLACE = "no option or level changes this: replace it in the model, or leave it
 HOLD = "no option or level changes this: export the model so that it holds, or leave it to the host"
 #: The same of a model whose source file is not at hand.
 RECONVERT = "convert the source file for this target"
+#: What --fail-on can ask, as a number of a check.
+FIGURES: dict[str, Callable[[Check], int]] = {
+    "host": lambda c: c.host, "refused": lambda c: c.refused, "level": lambda c: c.level,
+    "partitions": lambda c: len(c.partitions)}
+COMPARISONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "=": operator.eq}
+CONDITION = re.compile(r"(?P<figure>[a-z]+)(?:(?P<sign>[<>]=?|=)(?P<bound>(?:fl)?\d{1,9}))?")
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,51 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """One part of --fail-on: a figure that must not stand in a relation to a bound."""
+
+    text: str
+    figure: str
+    sign: str
+    bound: int
+
+    def met(self, found: Check) -> bool:
+        """Whether it fails the check."""
+        return bool(COMPARISONS[self.sign](FIGURES[self.figure](found), self.bound))
+
+
+def conditions(text: str) -> tuple[Condition, ...]:
+    """`host,level>29,partitions>1`; a figure alone means more than none. Raises `UsageError`."""
+    found = []
+    for part in filter(None, text.replace(" ", "").split(",")):
+        match = CONDITION.fullmatch(part)
+        if match is None or match["figure"] not in FIGURES or "fl" in part and match["figure"] != "level":
+            raise UsageError(f"--fail-on does not know {part!r}",
+                             hint=f"its conditions are of {', '.join(FIGURES)}, as host, level>29 or partitions>1")
+        bound = match["bound"] or "0"
+        number = level_of(bound) if match["figure"] == "level" else int(bound)
+        found.append(Condition(part, match["figure"], match["sign"] or ">", number))
+    return tuple(found)
+
+
+class _Asked(Target):
+    """A target that remembers which of its fields somebody asked for."""
+
+    names: set[str]
+
+    @classmethod
+    def of(cls, target: Target) -> _Asked:
+        made = cls(**vars(target))
+        object.__setattr__(made, "names", set())             # what it was asked for while it was made is nobody's
+        return made
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in Target.__match_args__:
+            vars(self).setdefault("names", set()).add(name)
+        return super().__getattribute__(name)
+
+
+@dataclass(frozen=True)
 class Lowering:
     """A source file's graph, and how it is lowered: once for each target and set of sizes that is asked about."""
 
@@ -75,6 +130,7 @@ class Lowering:
     signature: str | None
     graph: Graph
     known: dict[Target, tuple[Model, list[Event]]] = field(default_factory=dict)
+    asked: dict[Target, set[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: Data, folder: Path | None, shapes: Mapping[str, Shape], signature: str | None) -> Lowering:
@@ -84,9 +140,15 @@ class Lowering:
     def model(self, target: Target) -> Model:
         """The model for a target."""
         if target not in self.known:
-            trace = list["Event"]()
-            self.known[target] = lowered(self.graph, target, trace), trace
+            trace, asked = list["Event"](), _Asked.of(target)
+            self.known[target] = lowered(self.graph, asked, trace), trace
+            self.asked[target] = asked.names
         return self.known[target][0]
+
+    def same(self, target: Target, other: Target) -> bool:
+        """Whether a target's model is another's, as lowering for it never asked for what they differ in."""
+        self.model(target)
+        return not any(getattr(target, n) != getattr(other, n) for n in self.asked[target])
 
     def lost(self, target: Target) -> frozenset[str]:
         """The places in the source file of what the target does not take."""
@@ -175,7 +237,7 @@ def _changes(lowering: Lowering, target: Target) -> Iterator[tuple[str, str]]:
 def _trials(lowering: Lowering, target: Target, left: set[str]) -> Iterator[tuple[str, Target, Lowering]]:
     """What may be changed, in words and as a lowering; nothing more once nothing is `left`.
 
-    All of it together comes first, unsaid: where that changes nothing, no part of it does.
+    All of it together comes first, unsaid: where that changes nothing, no part of it does. So does the highest level.
     """
     options = {"--hybrid float": replace(target, hybrid="float"), "--int64 narrow": replace(target, int64="narrow"),
                "--qdq codes": replace(target, qdq="codes"), "--qdq floats": replace(target, qdq="floats")}
@@ -193,11 +255,33 @@ def _trials(lowering: Lowering, target: Target, left: set[str]) -> Iterator[tupl
     if sized is not None:
         yield f"known sizes: --shape {next(iter(at_size_1(lowering.graph.rim.inputs)))}=...", target, sized
     for text, other in options.items():
-        if left and other != target:
+        if left and not lowering.same(target, other):
             yield text, other, lowering
+    at = {level: replace(target, level=level) for level in higher}
     for level in higher:
-        if left:
-            yield f"--target {spelt(level)}", replace(target, level=level), lowering
+        if left and not left <= lowering.lost(at[higher[-1]]):
+            yield f"--target {spelt(level)}", at[level], lowering
     if left:
         yield "a higher level and the options above together" if higher else "the options above together", most, \
             sized or lowering
+
+
+def grouped(found: Sequence[Verdict]) -> list[list[Verdict]]:
+    """Verdicts on operations of one name for one reason together, the most frequent first."""
+    same: dict[tuple[str, str, str], list[Verdict]] = {}
+    for v in found:
+        same.setdefault((v.place.name, v.rule, v.change), []).append(v)
+    return sorted(same.values(), key=len, reverse=True)
+
+
+def refusal(same: Sequence[Verdict]) -> str:
+    """Operations that are not taken, and why."""
+    places = list(dict.fromkeys(v.place.origin for v in same if v.place.origin))
+    where = f" ({first(places[:2], ', ')}{', ...' if len(places) > 2 else ''})" if places else ""
+    return f"{same[0].place.name} {len(same)}{where}: {broken(same)}"
+
+
+def broken(same: Sequence[Verdict]) -> str:
+    """The rule, without the name that stands before it."""
+    rule = same[0].rule.removeprefix(f"{same[0].place.name}: ").removeprefix(f"{same[0].place.name} ")
+    return predicate(rule, 1)

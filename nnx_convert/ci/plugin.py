@@ -40,8 +40,7 @@ class ModelUnderTest:
 
         `target` is a feature level, as 29 or "fl7", a device's .toml file, or a `Target`.
         """
-        from ..check import check
-        from ..cli.checking import conditions
+        from ..check import check, conditions
         from ..target import Target
         from .work import lost
         __tracebackhide__ = True

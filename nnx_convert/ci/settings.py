@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import comparison
 from ..artifact.files import reason
-from ..cli.checking import conditions
+from ..check import conditions
 from ..cli.peers import PEERS
 from ..errors import FormatError, UsageError, among, near
 from ..target import Target

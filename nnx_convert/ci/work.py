@@ -6,11 +6,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ..check import Check, checks
-from ..cli import checking, timing, verifying
-from ..comparison import FIGURES, SAID, compare, conditions, met, summary
+from .. import comparison
+from ..check import FIGURES, Check, checks, conditions, grouped, refusal
+from ..cli import timing, verifying
 from ..convert import kind, read
-from ..emit.verdicts import Verdict
 from ..errors import ExitCode, NnxError, Notice
 from ..inspection import inspect
 from ..runtime.blas import cores
@@ -51,10 +50,10 @@ def fault(kind: str, code: ExitCode, why: str) -> Step:
 
 def taken(entry: Entry) -> Iterator[Step]:
     """Each target's verdict."""
-    asked = checking.conditions(entry.fail_on)
+    asked = conditions(entry.fail_on)
     for found in checks(entry.path, entry.targets, shapes=entry.shapes):
         met = [c.text for c in asked if c.met(found)]
-        figures = {name: figure(found) for name, figure in checking.FIGURES.items()}
+        figures = {name: figure(found) for name, figure in FIGURES.items()}
         said = ", ".join(f"{name} {level_name(n) if name == 'level' else n}" for name, n in figures.items() if n)
         why = f"fails on {', '.join(met)}{lost(found)}" if met else ""
         yield Step("check", named(found.target), said, entry.fail_on,
@@ -73,11 +72,11 @@ def named(target: Target) -> str:
 
 def lost(found: Check) -> str:
     """The most frequent reason why operations are not taken."""
-    groups: list[list[Verdict]] = checking.grouped([v for v in found.verdicts if not v.taken])
+    groups = grouped([v for v in found.verdicts if not v.taken])
     if not groups:
         return ""
     change = f"; change: {groups[0][0].change}" if groups[0][0].change else ""
-    return f"; {checking.refusal(groups[0])}{change}"[:LONG]
+    return f"; {refusal(groups[0])}{change}"[:LONG]
 
 
 def equal(entry: Entry) -> Iterator[Step]:
@@ -122,8 +121,8 @@ def within(entry: Entry) -> Iterator[Step]:
     found = inspect(entry.path, shapes=entry.shapes)
     for name in SIZES:
         if name in entry.budgets:
-            number, most = FIGURES[name](found), entry.budgets[name]
-            said = SAID[name]
+            number, most = comparison.FIGURES[name](found), entry.budgets[name]
+            said = comparison.SAID[name]
             why = ("is not known before a run" if number is None else
                    f"{number} is more than {most:.15g}" if number > most else "")
             yield Step(name, "", "?" if number is None else said(number), f"at most {said(most)}",
@@ -134,10 +133,10 @@ def unchanged(entry: Entry) -> Iterator[Step]:
     """What differs from the baseline."""
     if entry.diff is None:
         return
-    found = compare(*(inspect(p, shapes=entry.shapes) for p in (entry.diff.path, entry.path)))
-    failed = [c for c in conditions(entry.diff.fail_on) if met(c, found)]
+    found = comparison.compare(*(inspect(p, shapes=entry.shapes) for p in (entry.diff.path, entry.path)))
+    failed = [c for c in comparison.conditions(entry.diff.fail_on) if comparison.met(c, found)]
     figures = {n: {"before": f.before, "after": f.after} for n, f in found.figures.items()}
-    yield Step("diff", Path(entry.diff.path).name, summary(found), entry.diff.fail_on,
+    yield Step("diff", Path(entry.diff.path).name, comparison.summary(found), entry.diff.fail_on,
                ExitCode.DIFFERENT if failed else ExitCode.GOOD, f"fails on {', '.join(failed)}" if failed else "",
                figures)
 

@@ -1,20 +1,17 @@
 """`nnx-convert check MODEL`: the verdict before the device gives it, and a line that a pipeline can gate on."""
 from __future__ import annotations
 
-import operator
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..check import Check, checks
-from ..codes import LEVELS, level_of
-from ..emit.levels import predicate
-from ..emit.report import LABEL, MOST, counted, first, headed, listed, wrapped
+from ..check import FIGURES, Check, Condition, broken, checks, conditions, grouped, refusal
+from ..codes import LEVELS
+from ..emit.report import LABEL, MOST, counted, headed, listed, wrapped
 from ..emit.verdicts import Verdict, span
-from ..errors import ExitCode, UsageError
+from ..errors import ExitCode
 from ..target import Target, level_name
 from ..types import Shape
 from .screen import Progress, Volume, show, show_json, volume
@@ -22,41 +19,6 @@ from .tracing import as_json as trace, told
 
 if TYPE_CHECKING:
     from ..lowering.rewrite import Event
-
-#: What --fail-on can ask, as a number of a check.
-FIGURES: dict[str, Callable[[Check], int]] = {
-    "host": lambda c: c.host, "refused": lambda c: c.refused, "level": lambda c: c.level,
-    "partitions": lambda c: len(c.partitions)}
-COMPARISONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "=": operator.eq}
-CONDITION = re.compile(r"(?P<figure>[a-z]+)(?:(?P<sign>[<>]=?|=)(?P<bound>(?:fl)?\d{1,9}))?")
-
-
-@dataclass(frozen=True)
-class Condition:
-    """One part of --fail-on: a figure that must not stand in a relation to a bound."""
-
-    text: str
-    figure: str
-    sign: str
-    bound: int
-
-    def met(self, found: Check) -> bool:
-        """Whether it fails the check."""
-        return bool(COMPARISONS[self.sign](FIGURES[self.figure](found), self.bound))
-
-
-def conditions(text: str) -> tuple[Condition, ...]:
-    """`host,level>29,partitions>1`; a figure alone means more than none. Raises `UsageError`."""
-    found = []
-    for part in filter(None, text.replace(" ", "").split(",")):
-        match = CONDITION.fullmatch(part)
-        if match is None or match["figure"] not in FIGURES or "fl" in part and match["figure"] != "level":
-            raise UsageError(f"--fail-on does not know {part!r}",
-                             hint=f"its conditions are of {', '.join(FIGURES)}, as host, level>29 or partitions>1")
-        bound = match["bound"] or "0"
-        number = level_of(bound) if match["figure"] == "level" else int(bound)
-        found.append(Condition(part, match["figure"], match["sign"] or ">", number))
-    return tuple(found)
 
 
 def check_file(model: str, target: Target, every: bool, fail_on: str, signature: str | None,
@@ -116,37 +78,16 @@ def each(found: Check) -> Iterator[tuple[str, str]]:
         yield "" if n else "each", f"{v.place.origin or v.place.operation}: {v.place.name}, {level}, {v.rule}"
 
 
-def grouped(found: Sequence[Verdict]) -> list[list[Verdict]]:
-    """Verdicts on operations of one name for one reason together, the most frequent first."""
-    same: dict[tuple[str, str, str], list[Verdict]] = {}
-    for v in found:
-        same.setdefault((v.place.name, v.rule, v.change), []).append(v)
-    return sorted(same.values(), key=len, reverse=True)
-
-
 def counts(found: Sequence[Verdict]) -> dict[str, int]:
     """Operations by name, the most frequent first."""
     return {same: n for n, same in sorted(((sum(v.place.name == name for v in found), name)
                                            for name in {v.place.name for v in found}), key=lambda i: (-i[0], i[1]))}
 
 
-def refusal(same: Sequence[Verdict]) -> str:
-    """Operations that are not taken, and why."""
-    places = list(dict.fromkeys(v.place.origin for v in same if v.place.origin))
-    where = f" ({first(places[:2], ', ')}{', ...' if len(places) > 2 else ''})" if places else ""
-    return f"{same[0].place.name} {len(same)}{where}: {said(same)}"
-
-
 def need(same: Sequence[Verdict]) -> str:
     """Operations that take a level, and what makes it so."""
     level = level_name(same[0].level or LEVELS[0])
-    return f"level {level}: {same[0].place.name} {said(same)} ({counted(len(same), 'operation')})"
-
-
-def said(same: Sequence[Verdict]) -> str:
-    """The rule, without the name that stands before it."""
-    rule = same[0].rule.removeprefix(f"{same[0].place.name}: ").removeprefix(f"{same[0].place.name} ")
-    return predicate(rule, 1)
+    return f"level {level}: {same[0].place.name} {broken(same)} ({counted(len(same), 'operation')})"
 
 
 def pieces(found: Check, most: int) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nnx_convert.cli.checking import FIGURES, conditions
+from nnx_convert.check import FIGURES, conditions
 from nnx_convert.cli.entry import ended
 from nnx_convert.codes import LEVELS
 from nnx_convert.errors import ExitCode, UsageError
