@@ -4,6 +4,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -25,22 +26,30 @@ def ran(entries: Sequence[Entry], address: str, said: Callable[[str], None] = la
         ) -> tuple[Outcome, ...]:
     """What came of the entries, in their order; those that are timed come after all others, and one by one.
 
-    An entry that its worker does not survive, or that takes longer than it may, fails by itself. Time is told from
-    here, from when the entry before came back, as a task cannot be ended from outside. Raises `UsageError`, `RunError`
-    where there is no cluster.
+    An entry that its worker does not survive, or that takes longer than it may, fails by itself: what was lost with a
+    worker is run again alone. Time is told from here, from when the entry before came back, as a task cannot be ended
+    from outside. Raises `UsageError`, `RunError` where there is no cluster.
     """
     found: dict[str, Outcome] = {}
     with connected(address) as client, client.as_current():
-        for part in ([e for e in entries if e.latency is None], *([e] for e in entries if e.latency)):
+        parts = deque([[e for e in entries if e.latency is None], *([e] for e in entries if e.latency)])
+        while parts:
+            part = parts.popleft()
             tasks = {client.submit(alone, work, e, key=f"nnx-{e.name}-{time.time_ns()}", pure=False): e for e in part}
-            for outcome in answered(tasks):
-                found[outcome.entry] = outcome
+            for entry, outcome in answered(tasks, certain=len(part) == 1):
+                if outcome is None:
+                    parts.append([entry])
+                    continue
+                found[entry.name] = outcome
                 said(f"{len(found)} of {len(entries)} entries done")
     return tuple(found[e.name] for e in entries)
 
 
-def answered(tasks: dict[Any, Entry]) -> Iterator[Outcome]:
-    """The outcomes as they come; those that do not come in time are given up."""
+def answered(tasks: dict[Any, Entry], certain: bool) -> Iterator[tuple[Entry, Outcome | None]]:
+    """The outcomes as they come; those that do not come in time are given up.
+
+    Of an entry whose worker ended there is none, as another may have ended it, but where that is `certain`.
+    """
     import distributed
     first: Any = distributed.wait
     while tasks:
@@ -48,11 +57,13 @@ def answered(tasks: dict[Any, Entry]) -> Iterator[Outcome]:
             first(list(tasks), timeout=max(e.timeout for e in tasks.values()), return_when="FIRST_COMPLETED")
         over = [t for t in tasks if t.done()]
         for task in over:
-            yield answer(task, tasks.pop(task))
+            entry = tasks.pop(task)
+            lost = isinstance(task.exception(), distributed.KilledWorker) if task.status == "error" else False
+            yield entry, answer(task, entry) if certain or not lost else None
         if not over:
             for task, entry in tasks.items():
                 task.cancel()
-                yield failed(entry, f"took longer than {entry.timeout:g} s", entry.timeout)
+                yield entry, failed(entry, f"took longer than {entry.timeout:g} s", entry.timeout)
             return
 
 
