@@ -21,7 +21,7 @@ from .hybrid import BLOCK, Hybrid, blocks
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .places import ITEM, Place, dense_strides
-from .tasks import SCRATCH, Family, Group, Phases, Workshop, native
+from .tasks import SCRATCH, Family, Group, Phases, Workshop, native, remembered
 from .tiles import best
 from .wholes import SHORT, Walk, item, narrowed, of_bytes, packed, pitch, shortens, shortest, steps, tame, tile_of
 
@@ -198,6 +198,7 @@ def _width(b: Bound, lanes: int) -> int:
     return int(-(-b.args["r"].shape[1] // lanes) * lanes * GATES)
 
 
+@remembered
 def _of_bytes(b: Bound, machine: Machine) -> tuple[bool, bool]:
     """Whether bytes are multiplied: those of x, and those of h."""
     matrices, time = _matrices(b), b.args["x"].shape[0]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from .grids import INFO, SYMMETRIC, WIDE, Gridded
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .places import ITEM, Border, Place, room
-from .tasks import SCRATCH, Family, Group, Phases, Workshop, native
+from .tasks import SCRATCH, Family, Group, Phases, Workshop, native, remembered
 from .tiles import Spot, Tile, best
 from .wholes import Walk, item, narrowed, of_bytes, packed, shortest, steps, tile_of, weighing
 
@@ -219,19 +218,13 @@ def _cells(b: Bound) -> int:
     return int(b.args["w"].shape[2]) if "scheme" in b.args and b.args["dw"] == 1 else 1
 
 
+@remembered
 def _bytes(b: Bound, machine: Machine) -> tuple[bool, int]:
     """Whether bytes are multiplied, and of how many steps in sums of 16 bits."""
-    known = _known.setdefault(b, {})
-    if machine not in known:
-        out, filters = b.outs[0], _filters(b)
-        pixels, run = out.size // out.shape[-1], _cells(b) * filters.shape[3]
-        short = shortest(machine, pixels, filters.reshape(len(filters), -1).T, run)
-        known[machine] = bool(short) or of_bytes(machine, pixels, filters), short
-    return known[machine]
-
-
-#: What `_bytes` found, as it is asked for the scratch, too.
-_known: WeakKeyDictionary[Bound, dict[Machine, tuple[bool, int]]] = WeakKeyDictionary()
+    out, filters = b.outs[0], _filters(b)
+    pixels, run = out.size // out.shape[-1], _cells(b) * filters.shape[3]
+    short = shortest(machine, pixels, filters.reshape(len(filters), -1).T, run)
+    return bool(short) or of_bytes(machine, pixels, filters), short
 
 
 def _make(w: Workshop, group: Group) -> Phases:

@@ -7,8 +7,6 @@ which something is not finite gives no numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-from weakref import ref
 
 import numpy as np
 
@@ -24,7 +22,7 @@ from .machine import Machine
 from .mathematics import select
 from .nearest import nearest
 from .places import ITEM, Place
-from .tasks import FAMILIES, SCRATCH, Family, Group, Task, Workshop, either, native
+from .tasks import FAMILIES, SCRATCH, Family, Group, Task, Workshop, either, native, remembered
 from .wholes import shortens
 
 #: Sizes of blocks that are looked for; sums over one fit into integers of 32 bits.
@@ -282,24 +280,14 @@ def blockwise(w: Array) -> tuple[Array, Array] | None:
     return None
 
 
-def in_blocks(w: Array) -> bool:
-    """Whether a matrix is `blockwise`; remembered while it lives, as several ask on the way to its task."""
-    key = id(w)
-    if key not in _known:
-        _known[key] = ref(w, lambda _: _known.pop(key, None)), blockwise(w) is not None
-    return _known[key][1]
-
-
-_known: dict[int, tuple[Any, bool]] = {}
-
-
+@remembered
 def _takes(b: Bound, machine: Machine) -> bool:
     x, w, bias = (b.args[n] for n in ("x", "w", "b"))
     if not (machine.vnni or shortens(machine)) or w.data is None or bias.data is None:
         return False
     if any(t.type != F32 for t in (x, w, bias, *b.outs)):
         return False
-    return 0 < x.size <= FEW * w.shape[1] and w.size >= LARGE and in_blocks(w.data)
+    return 0 < x.size <= FEW * w.shape[1] and w.size >= LARGE and blockwise(w.data) is not None
 
 
 def _make(w: Workshop, group: Group) -> Task:

@@ -21,7 +21,7 @@ from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .places import Border, Place
 from .scalars import SCALARS
-from .tasks import Family, Group, Task, Workshop, native
+from .tasks import Family, Group, Task, Workshop, native, remembered
 from .turns import pieces
 
 #: Pixels of a tile; bytes of a pair of 16 bits and of a number of 64.
@@ -120,6 +120,7 @@ def _scales(b: Bound) -> tuple[Array, Array]:
     return np.where(m < LIMIT, m + (1 << 15) >> 16, 0x7FFF), 15 - s
 
 
+@remembered
 def _takes(b: Bound, _: Machine) -> bool:
     """Constant weights small enough for sums of 32 bits, and zero points of 0."""
     a, out = b.args, b.outs[0]

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...types import Array
 from .integers import PAIRS, flipped, pairs, quads
-from .ir import Function, number, vector, width
+from .ir import Function, mangled, number, vector, width
 from .machine import Machine
 from .tiles import Tile, cut, unrolled
 from .turns import pieces
@@ -62,9 +62,9 @@ class Walk:
 
     def _run(self, f: Function, a: str, b: str, sums: list[str], steps: int) -> tuple[str, list[str]]:
         """The products of one run; the next weights, and the sums."""
-        kind, size = vector(f.machine.lanes, "i32"), weighing(self.narrow) * f.machine.lanes * self.vectors
         if self.short:
             return self._short_run(f, a, b, sums, steps)
+        kind, size = vector(f.machine.lanes, "i32"), weighing(self.narrow) * f.machine.lanes * self.vectors
         turns = 2 if len(sums) <= unrolled(f.machine) and steps % 2 == 0 else 1
 
         def turn(_: str, now: list[str]) -> list[str]:
@@ -127,8 +127,7 @@ def signed_quads(f: Function, lanes: int, total: str, x: str, w: str) -> str:
     neighbours' products of x's size by them fit into 16 bits: 2 * 128 * 127."""
     four = vector(4 * lanes, "i8")
     x = flipped(f, four, x)
-    f.module.declare(f"declare {four} @llvm.abs.v{4 * lanes}i8({four}, i1)")
-    size = f.let(f"call {four} @llvm.abs.v{4 * lanes}i8({four} {x}, i1 false)")
+    size = f.call(four, f"llvm.abs.{mangled(four)}", (four, x), ("i1", "false"))
     return widely(f, lanes, total, twos(f, lanes, size, f.call(four, "llvm.x86.avx2.psign.b", (four, w), (four, x))))
 
 
