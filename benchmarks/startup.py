@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from nnx_convert.errors import NnxError
 from nnx_convert.runtime.codegen.cache import VARIABLE
 
 from . import suite
@@ -131,8 +132,9 @@ def main(words: Sequence[str]) -> int:
         for name, path in files.items():
             try:
                 kept.append(measure(name, path, given.runs, Path(folder)))
-            except subprocess.CalledProcessError as error:
-                print(f"{name:38} {(error.stderr.strip().splitlines() or ['fails'])[-1]:.90}", flush=True)
+            except (subprocess.CalledProcessError, NnxError) as error:
+                said = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
+                print(f"{name:38} {(said.strip().splitlines() or ['fails'])[-1]:.90}", flush=True)
     return 0 if all(kept) else 1
 
 

@@ -17,9 +17,9 @@ QUICK = {"latency": ["digits_cnn", "digits_cnn_int8", "--runs", "2", "--threads"
          "startup": ["digits_cnn", "--runs", "1"], "sparse": ["digits_cnn", "--runs", "2", "--threads", "1"]}
 
 
-def run(name: str, *words: str) -> subprocess.CompletedProcess[str]:
+def run(name: str, *words: str, shared: str = os.devnull) -> subprocess.CompletedProcess[str]:
     """A benchmark as a user starts it, without the external suite, with OpenBLAS held back."""
-    env = os.environ | {"NNX_SHARED": os.devnull, "OPENBLAS_CORETYPE": "Haswell"}
+    env = os.environ | {"NNX_SHARED": shared, "OPENBLAS_CORETYPE": "Haswell"}
     return subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *words], cwd=ROOT, env=env, capture_output=True,
                           text=True, check=False)
 
@@ -42,6 +42,14 @@ def test_the_latency_of_native_code() -> None:
 def test_a_name_that_is_none_is_a_usage_error(name: str) -> None:
     done = run(name, "no_such_model")
     assert done.returncode == 2 and "no_such_model" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_model_that_cannot_be_read_is_a_row(tmp_path: Path) -> None:
+    (tmp_path / "zoo" / "broken").mkdir(parents=True)
+    for name in ("model.tflite", "golden.npz"):
+        (tmp_path / "zoo" / "broken" / name).write_bytes(b"none")
+    done = run("startup", "broken", "--runs", "1", shared=str(tmp_path))
+    assert done.returncode == 0 and not done.stderr and "neither a TFLite nor an ONNX model" in done.stdout
 
 
 def row(model: str, kind: str, threads: int = 1, **micro: float) -> Row:
