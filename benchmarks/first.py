@@ -19,7 +19,7 @@ def opened(engine: str, path: str, inputs: list[Any], threads: int) -> Callable[
         import nnx_convert
         model = nnx_convert.compile(path, threads=threads)
         return lambda: model.run(inputs)
-    from nnx_convert.cli.peers import PEERS
+    from nnx_convert.peers import PEERS
     return PEERS[engine].open(path, threads, inputs)
 
 

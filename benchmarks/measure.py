@@ -16,10 +16,10 @@ import numpy as np
 
 import nnx_convert
 from nnx_convert import CompiledModel
-from nnx_convert.cli.peers import PEERS
-from nnx_convert.cli.timing import Contender, compared, joined, theirs
 from nnx_convert.errors import NnxError
+from nnx_convert.measuring import Contender, compared, joined, theirs
 from nnx_convert.ops.macs import multiplied
+from nnx_convert.peers import PEERS
 from nnx_convert.runtime.bind import Bound
 from nnx_convert.types import Tensor
 
@@ -68,7 +68,7 @@ def tensors(value: Any) -> Iterator[Tensor]:
 
 
 def measured(path: Path, threads: int, runs: int, backend: str, peers: Sequence[str]) -> dict[str, Any]:
-    """The engines' times with so many threads, in turns: threads, kind, engines (see `nnx_convert.cli.timing`)."""
+    """The engines' times with so many threads, in turns: threads, kind, engines (see `nnx_convert.measuring`)."""
     model = nnx_convert.compile(path, threads=threads, backend=backend)
     inputs = inputs_of(model, path)
     model.run(inputs)

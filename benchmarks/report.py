@@ -17,7 +17,7 @@ TOLD = ("avx2", "fma", "avx512f", "avx512_vnni", "amx_int8", "asimddp", "i8mm", 
 
 def missing() -> list[str]:
     """A line for each engine that is not installed."""
-    from nnx_convert.cli.peers import PEERS
+    from nnx_convert.peers import PEERS
     return [f"{peer.distribution} is not installed (extra [bench]): its models are timed without it"
             for peer in PEERS.values() if not peer.there]
 

@@ -19,9 +19,9 @@ import numpy as np
 
 import nnx_convert
 from nnx_convert import CompiledModel, ModelBuilder, OperandCode
-from nnx_convert.cli.peers import PEERS, Run
-from nnx_convert.cli.timing import compared, theirs
+from nnx_convert.measuring import compared, theirs
 from nnx_convert.ops.conv import FULLY_CONNECTED
+from nnx_convert.peers import PEERS, Run
 from nnx_convert.runtime.codegen import pruned, sparse
 
 from . import suite

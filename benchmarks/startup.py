@@ -77,7 +77,7 @@ def recorded(path: Path, to: Path) -> None:
 
 def measure(name: str, path: Path, runs: int, folder: Path) -> bool:
     """Print a model's row; whether its bounds are kept."""
-    from nnx_convert.cli.peers import PEERS
+    from nnx_convert.peers import PEERS
     engine, peer = next((n, p) for n, p in PEERS.items() if path.suffix[1:] in p.formats)
     inputs, cache = folder / f"{name}.npz", folder / name
     recorded(path, inputs)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from nnx_convert.cli.compare import Difference
-from nnx_convert.cli.running import as_json, Ran
-from nnx_convert.cli.timing import Timed
+from nnx_convert.cli.running import Ran, as_json
 from nnx_convert.emit import errors_page, ops_page
 from nnx_convert.emit.facts import Facts, HostFacts, PortFacts
 from nnx_convert.emit.levels import Reason
+from nnx_convert.measuring import Timed
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (ops_page, errors_page)

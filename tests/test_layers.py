@@ -21,12 +21,13 @@ MAY: dict[str, tuple[str, ...]] = {
     **{TABLE[i]: TABLE[:i] for i in range(4, len(TABLE))},
     "target": TABLE, "graph": TABLE, "model": TABLE, "frontends": GRAPH, "lowering": (*GRAPH, "model", "target"),
     "runtime": MODEL, "emit": (*MODEL, "target"), "convert": EVERYTHING, "cli": EVERYTHING, "top": EVERYTHING,
-    "onnx_backend": EVERYTHING, "verify": EVERYTHING, "ci": EVERYTHING,
+    "onnx_backend": EVERYTHING, **dict.fromkeys(("verify", "ci"), tuple(n for n in EVERYTHING if n != "cli")),
 }
 #: What a top-level module or package belongs to, where that is not its own name.
 LAYER = {"contents": "types", "limits": "target", "builder": "model", "artifact": "model", "__init__": "top",
          "__main__": "cli", "cli_run": "cli",
-         **dict.fromkeys(("aot", "check", "comparison", "inspection", "page", "record"), "convert")}
+         **dict.fromkeys(("aot", "arrays", "check", "comparison", "inspection", "measuring", "page", "peers", "record"),
+                          "convert")}
 #: Heavy packages -> the layers that may import them.
 OUTSIDE = {"onnx": {"frontends", "onnx_backend", "verify"}, "tflite": {"frontends"}, "flatbuffers": {"frontends"},
            "click": {"cli"}, "rich": {"cli", "emit"}, "threadpoolctl": {"runtime"}}

@@ -64,7 +64,7 @@ class ModelUnderTest:
 
     def run(self, inputs: Mapping[str, Any] | Sequence[Any] | None = None, *, random: int = 0) -> dict[str, Any]:
         """The outputs by name, of inputs by name or in order; those that are not given are drawn from a seed."""
-        from ..cli.arrays import drawn
+        from ..arrays import drawn
         from ..errors import InputError
         specs = [s for s in self.compiled.inputs if not s.state]
         if not isinstance(inputs, Mapping) and len(inputs or ()) > len(specs):
@@ -84,14 +84,14 @@ class ModelUnderTest:
         The options are those of `nnx-convert verify`.
         """
         from ..target import Target
+        from ..verify.asking import Comparison, compared
         from ..verify.references import ENGINES
-        from .settings import Comparison, Entry
-        from .work import differences, verified
+        from .work import differences
         __tracebackhide__ = True
         other = str(against) if str(against) in ("", *ENGINES) else located(against, self.folders)
         asked = Comparison(other, None if inputs is None else located(inputs, self.folders), random, runs, {}, per_op,
                            atol, rtol, steps, backend)
-        found = verified(Entry("", self.path, self.shapes), asked, target or Target())
+        found, _ = compared(self.path, asked, target or Target(), self.shapes)
         if not found.good:
             raise AssertionError(f"{Path(self.path).name} beside {found.reference}: {differences(found)}")
         return found

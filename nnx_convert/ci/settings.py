@@ -10,10 +10,11 @@ from typing import Any
 from .. import comparison
 from ..artifact.files import reason
 from ..check import conditions
-from ..cli.peers import PEERS
 from ..errors import FormatError, UsageError, among, near
+from ..peers import PEERS
 from ..target import Target
 from ..types import Shape
+from ..verify.asking import Comparison
 from ..verify.references import ENGINES
 from .tables import Table, amount, choice, flag, listed, number, seconds, sizes, text, texts, told, whole, wrong
 
@@ -27,29 +28,6 @@ TARGET = ("level", "ex", "experimental", "sparse", "hybrid", "int64", "qdq")
 BACKENDS = ("auto", "numpy", "native")
 #: Seconds that an entry may take.
 PATIENCE = 600.0
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What a model's numbers are compared with: the options of `nnx-convert verify`."""
-
-    against: str = ""
-    inputs: str | None = None
-    random: int | None = None
-    runs: int | None = None
-    feed: Mapping[str, str] = field(default_factory=dict)
-    per_op: bool = False
-    atol: float | None = None
-    rtol: float | None = None
-    steps: int | None = None
-    backend: str = "auto"
-    threads: int = 1
-
-    @property
-    def limit(self) -> str:
-        """The tolerances in words."""
-        found = {"atol": self.atol, "rtol": self.rtol, "steps": self.steps}
-        return ", ".join(f"{n} {v:g}" for n, v in found.items() if v is not None)
 
 
 @dataclass(frozen=True)

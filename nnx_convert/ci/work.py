@@ -6,18 +6,18 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .. import comparison
+from .. import comparison, measuring
 from ..check import FIGURES, Check, checks, conditions, grouped, refusal
-from ..cli import timing, verifying
 from ..convert import kind, read
 from ..errors import ExitCode, NnxError, Notice
 from ..inspection import inspect
 from ..runtime.blas import cores
 from ..target import Target, level_name
+from ..verify import asking
 from ..verify.junit import sentence
 from ..verify.verdict import Verdict as Verified
 from .outcome import Outcome, Step
-from .settings import SIZES, Comparison, Entry, Latency
+from .settings import SIZES, Entry, Latency
 
 #: What a failure's cause is cut to.
 LONG = 400
@@ -84,7 +84,7 @@ def equal(entry: Entry) -> Iterator[Step]:
     targets = entry.targets[:1] if entry.verify and kind(read(entry.path)[0]) == "nnx" else entry.targets
     for target in targets:
         for asked in entry.verify:
-            found = verified(entry, asked, target)
+            found, _ = asking.compared(entry.path, asked, target, entry.shapes)
             of = Path(asked.against).name or found.reference
             yield compared(found, of if len(targets) == 1 else f"{named(target)}, {of}", asked.limit)
 
@@ -104,14 +104,6 @@ def differences(found: Verified) -> str:
     bad = [r for r in (*found.outputs, *(found.tensors or ())) if not r.measure.good]
     return (found.failure or "; ".join(f"{r.operation} {r.name}: {sentence(r.measure)}".strip()
                                        for r in bad[:3]))[:LONG]
-
-
-def verified(entry: Entry, asked: Comparison, target: Target) -> Verified:
-    """One comparison of a target's model."""
-    found, _ = verifying.verified(
-        entry.path, asked.against, {}, asked.inputs, asked.random, asked.runs, asked.feed, asked.per_op, asked.atol,
-        asked.rtol, asked.steps, asked.backend, asked.threads, target, entry.shapes, lambda stage: None)
-    return found
 
 
 def within(entry: Entry) -> Iterator[Step]:
@@ -147,18 +139,18 @@ def fast(entry: Entry) -> Iterator[Step]:
     if asked is None:
         return
     threads = asked.threads or cores()
-    own, inputs = timing.ours(entry.path, asked.backend, threads, asked.inputs, asked.random, entry.shapes)
+    own, inputs = measuring.ours(entry.path, asked.backend, threads, asked.inputs, asked.random, entry.shapes)
     engines = [own]
     if asked.vs:
-        peer = timing.theirs(entry.path, asked.vs, threads, [g.array for g in inputs])
+        peer = measuring.theirs(entry.path, asked.vs, threads, [g.array for g in inputs])
         if peer.run is None:
             yield fault("ratio", ExitCode.FAILED, f"{asked.vs} {peer.problem}")
         engines.append(peer)
-    rows = list(timing.joined(engines, timing.compared([e.run for e in engines if e.run], asked.runs)))
+    rows = list(measuring.joined(engines, measuring.compared([e.run for e in engines if e.run], asked.runs)))
     yield from limited(asked, *rows)
 
 
-def limited(asked: Latency, own: timing.Timed, peer: timing.Timed | None = None) -> Iterator[Step]:
+def limited(asked: Latency, own: measuring.Timed, peer: measuring.Timed | None = None) -> Iterator[Step]:
     """The medians beside what they may be."""
     def step(kind: str, of: str, value: float, limit: float, said: Callable[[float], str]) -> Step:
         over = value > limit

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arrays import plain
 from ..codes import NARROW_DTYPES
 from ..errors import UsageError
 from ..types import Array
 from ..verify.archives import output_key
 from ..verify.metrics import Tolerance
-from .arrays import plain
+
 
 @dataclass(frozen=True)
 class Difference:

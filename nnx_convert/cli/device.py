@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..arrays import gathered
 from ..artifact.files import made, write
 from ..emit.ndk import Golden, for_device, project
 from ..errors import RunError
@@ -14,7 +15,6 @@ from ..model import Model, default_rim
 from ..runtime import rim
 from ..runtime.compiled import CompiledModel, TensorSpec
 from ..types import Array, Shape
-from .arrays import gathered
 
 #: What golden inputs are drawn with.
 SEED = 0

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..arrays import gathered
 from ..artifact.files import write
 from ..convert import compile
 from ..emit.facts import Facts
@@ -14,7 +15,6 @@ from ..model import Model
 from ..runtime.profile import Profile
 from ..target import Target
 from ..types import Shape
-from .arrays import gathered
 
 #: Runs that a page's times are medians of.
 RUNS = 10

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import aot
+from ..arrays import gathered
 from ..artifact import from_bytes
 from ..convert import HERE, convert, kind, read
 from ..errors import NnxError, RunError
@@ -14,7 +15,6 @@ from ..model import Model
 from ..runtime.codegen.machine import Machine
 from ..runtime.compiled import TensorSpec
 from ..types import Shape
-from .arrays import gathered
 
 #: Runs in a row of the example, of a model that keeps a state.
 STATEFUL = 3

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Given, gathered, plain, read_archive, taken_apart, write_archive
 from ..convert import compile, convert, kind, read
 from ..emit.report import LABEL, headed, size
 from ..errors import ExitCode, NnxError
@@ -16,7 +17,6 @@ from ..model import Model
 from ..runtime.compiled import CompiledModel, TensorSpec
 from ..types import Array, Shape
 from ..verify.metrics import Tolerance
-from .arrays import Given, gathered, plain, read_archive, taken_apart, write_archive
 from .compare import Difference, compared
 from .profiles import form_of, write_profile
 from .screen import Progress, show, show_json

@@ -1,33 +1,26 @@
 """`nnx-convert verify MODEL`: the same inputs through a model and what its values are compared with."""
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..convert import read
+from ..arrays import Given
 from ..emit.report import LABEL, WIDTH, counted, headed, wrapped
-from ..errors import ExitCode, InputError, NnxError, UsageError, among, near
-from ..runtime.compiled import TensorSpec
+from ..errors import ExitCode
 from ..target import Target
 from ..types import Quant, Shape
-from ..verify.archives import Recorded, runs
+from ..verify.asking import Comparison, compared
 from ..verify.junit import save, sentence
-from ..verify.metrics import Measure, Tolerance
-from ..verify.opening import Subject, another, recording, runtime, verify
-from ..verify.references import ENGINES, Reference
+from ..verify.metrics import Measure
 from ..verify.verdict import Range, Row, Verdict
-from .arrays import MAGIC, Given, assembled, drawn, read_archive, read_array
 from .running import described, finite
-from .screen import Progress, Volume, notice, show, show_json, volume
+from .screen import Progress, Volume, show, show_json, volume
 
 #: Rows of a table beyond these are counted, not shown.
 MOST = 12
-#: Runs in a row of a model that leaves something to the next, where inputs are drawn.
-STATEFUL_RUNS = 3
 #: A name is shortened to this many characters where others stand beside it.
 NAME = 40
 
@@ -39,8 +32,8 @@ def verify_file(model: str, against: str, given: Mapping[str, str], archive: str
     """Do it; raises `NnxError`. Ends with `DIFFERENT` where anything diverges."""
     begun, name = time.perf_counter(), Path(model).name
     with Progress() as progress:
-        found, inputs = verified(model, against, given, archive, seed, count, feed, per_op, atol, rtol, steps, backend,
-                                 threads, target, shapes, progress)
+        found, inputs = compared(model, Comparison(against, archive, seed, count, feed, per_op, atol, rtol, steps,
+                                                   backend, threads, given), target, shapes, progress)
     seconds = time.perf_counter() - begun
     if junit:
         save(junit, found, name, seconds)
@@ -49,117 +42,6 @@ def verify_file(model: str, against: str, given: Mapping[str, str], archive: str
     else:
         show(lines(found, name, seconds, inputs, per_op, junit), LABEL)
     return ExitCode.GOOD if found.good else ExitCode.DIFFERENT
-
-
-def verified(model: str, against: str, given: Mapping[str, str], archive: str | None, seed: int | None,
-             count: int | None, feed: Mapping[str, str], per_op: bool, atol: float | None, rtol: float | None,
-             steps: int | None, backend: str, threads: int | None, target: Target, shapes: Mapping[str, Shape],
-             progress: Callable[[str], None]) -> tuple[Verdict, list[Given]]:
-    """The verdict, and the inputs of the first run; raises `NnxError` with the model's name."""
-    name = Path(model).name
-    progress("reading")
-    subject = Subject(model, target, shapes)
-    try:
-        subject.outputs  # noqa: B018  (the file's faults come before those of options)
-        fed(subject, feed)
-        held = recorded(subject, against)
-        reference = opened(subject, against, held, per_op, backend, threads)
-        source = archive or (against if held and held[0].inputs and seed is None and not given else None)
-        sets = given_runs(subject, given, source, seed, count, feed, held)
-        progress("running")
-        found = verify(subject, reference, [{g.name: g.array for g in each} for each in sets], per_op=per_op,
-                       tolerance=tolerances(subject, atol, rtol, steps), backend=backend, threads=threads, feed=feed)
-    except NnxError as error:
-        raise error if name in error.where else error.at(name) from error
-    return found, sets[0]
-
-
-def tolerances(subject: Subject, atol: float | None, rtol: float | None, steps: int | None
-               ) -> tuple[Tolerance, Tolerance]:
-    """What is taken for equal, of outputs and of tensors between."""
-    if atol is None and rtol is None:
-        return subject.tolerance(steps)
-    both = Tolerance(atol, rtol, steps or 0)
-    return both, both
-
-
-def recorded(subject: Subject, against: str) -> list[Recorded]:
-    """The runs of the archive that a model is compared with; none where it is something else."""
-    if against in ENGINES or not os.path.exists(against):
-        return []
-    if not bytes(read(against)[0][:8]).startswith(tuple(MAGIC.values())):
-        return []
-    return list(runs(read_archive(against), [s.name for s in subject.inputs], subject.outputs))
-
-
-def opened(subject: Subject, against: str, held: Sequence[Recorded], per_op: bool, backend: str,
-           threads: int | None) -> Reference:
-    """What the model is compared with; raises `UsageError` where there is no such thing."""
-    if held:
-        return recording(subject, Path(against).name, held)
-    if against and against not in ENGINES and os.path.exists(against):
-        return another(against, subject, per_op, backend, threads)
-    if against and against not in ENGINES:
-        raise UsageError(f"there is neither a file nor an engine {against!r}",
-                         hint=near(against, ENGINES, f"engines are {', '.join(ENGINES)}"))
-    return runtime(subject, against, per_op)
-
-
-def fed(subject: Subject, feed: Mapping[str, str]) -> None:
-    """Raise `UsageError` on a name of --feed that the model has not."""
-    inputs = [s.name for s in subject.inputs]
-    for name, output in feed.items():
-        for lost, known, noun in ((name, inputs, "inputs"), (output, subject.outputs, "outputs")):
-            if lost not in known:
-                raise UsageError(f"--feed: there is no {noun[:-1]} {lost!r}", hint=among(lost, known, noun))
-
-
-def given_runs(subject: Subject, files: Mapping[str, str], archive: str | None, seed: int | None, count: int | None,
-               feed: Mapping[str, str], held: Sequence[Recorded]) -> list[list[Given]]:
-    """The inputs of each run: of single files, then of an archive, then drawn; raises `InputError` where one lacks.
-
-    Without any of them they are drawn. An archive's later runs that lack an input are left out, which is said.
-    """
-    names = [s.name for s in subject.inputs]
-    if unknown := [n for n in files if n not in names]:
-        raise InputError(f"there is no input {unknown[0]!r}", hint=among(unknown[0], names, "inputs"))
-    members = read_archive(archive) if archive else {}
-    sets = list(runs(members, names, subject.outputs)) if archive else []
-    if held and seed is None and not (archive or files):
-        raise InputError("the archive of --against holds no inputs",
-                         hint="give those its outputs belong to: --inputs ALL.npz, --input NAME=x.npy or --random SEED")
-    seed = 0 if seed is None and not (archive or files) else seed
-    most = len(sets) or count or (STATEFUL_RUNS if subject.stateful and seed is not None else 1)
-    found: list[list[Given]] = []
-    for n in range(min(most, count or most, len(held) or most)):
-        own = [g for i, s in enumerate(subject.inputs) if (g := one_input(
-            s, i, n, files, sets, members, archive or "", seed, subject.shapes)) is not None]
-        lost = [name for name in names if name not in {g.name for g in own} and (n == 0 or name not in feed)]
-        if lost and n:
-            notice(f"runs {n + 1} to {most} of {archive} lack the input {lost[0]!r} and are left out: "
-                   f"--feed {lost[0]}=OUTPUT says which output of the run before it is")
-            break
-        if lost:
-            held_by = f"; {archive} holds {', '.join(list(members)[:12]) or 'nothing'}" if archive else ""
-            raise InputError(f"{', '.join(map(repr, lost))} is missing{held_by}",
-                             hint="give --input NAME=x.npy, --inputs ALL.npz or --random SEED")
-        found.append(own)
-    return found
-
-
-def one_input(spec: TensorSpec, place: int, run: int, files: Mapping[str, str], sets: Sequence[Recorded],
-              members: Mapping[str, Any], archive: str, seed: int | None, shapes: Mapping[str, Shape]
-              ) -> Given | None:
-    """An input of a run; None where nothing gives it."""
-    if spec.name in files:
-        return Given(spec.name, read_array(files[spec.name]), files[spec.name])
-    if spec.holds and archive:
-        return Given(spec.name, assembled(spec, members), f"{archive}[{spec.name}[...]]")
-    if sets and spec.name in sets[run].inputs:
-        return Given(spec.name, sets[run].inputs[spec.name], os.path.basename(archive))
-    if seed is not None:
-        return Given(spec.name, drawn(spec, (seed + run, place), shapes), f"seed {seed}")
-    return None
 
 
 def lines(found: Verdict, name: str, seconds: float, inputs: Sequence[Given], per_op: bool, junit: str | None

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from nnx_convert.cli.arrays import taken_apart
+from nnx_convert.arrays import taken_apart
 from nnx_convert.cli.entry import ended
 from nnx_convert.errors import ExitCode
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nnx_convert.cli import peers, timing
+from nnx_convert import measuring, peers
 from nnx_convert.cli.entry import ended
 from nnx_convert.cli.options import BACKENDS, ENGINES, ROUNDINGS
-from nnx_convert.cli.peers import PEERS, Peer
-from nnx_convert.cli.timing import Timed, compared, joined
 from nnx_convert.errors import ExitCode
+from nnx_convert.measuring import Timed, compared, joined
+from nnx_convert.peers import PEERS, Peer
 from nnx_convert.runtime import backends
 
 MODELS = Path(__file__).resolve().parent.parent.parent / "models"
@@ -114,8 +114,8 @@ def test_engines_take_turns_and_the_first_is_what_others_are_measured_by() -> No
     times = compared([lambda: order.append("a"), lambda: order.append("b")], 7)
     turns = ["aabb", "aaaaaabbbbbb", "aaabbb"]   # warm up, then one that does not count and up to five that do
     assert "".join(order) == "".join(turns) and [len(t) for t in times] == [7, 7]
-    found = [timing.Contender("a", "1", run=lambda: None, ready=1.0), timing.Contender("b", "", problem="no"),
-             timing.Contender("c", "3", run=lambda: None, ready=2.0)]
+    found = [measuring.Contender("a", "1", run=lambda: None, ready=1.0), measuring.Contender("b", "", problem="no"),
+             measuring.Contender("c", "3", run=lambda: None, ready=2.0)]
     assert list(joined(found, [[1.0, 2.0, 3.0], [4.0, 5.0, 2.0]])) == [
         Timed("a", "1", 1.0, 2.0, 1.0, 1.0, 1.0), Timed("b", "", problem="no"),
         Timed("c", "3", 2.0, 4.0, 2.0, 0.5, 0.5)]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from broken_rules import FAULTS, Fault
 
-from nnx_convert.cli.arrays import write_archive
+from nnx_convert.arrays import write_archive
 from nnx_convert.cli.commands import commands
 from nnx_convert.cli.entry import ended
 from nnx_convert.cli.options import targeted_by

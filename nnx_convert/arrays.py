@@ -9,11 +9,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..artifact.files import reason, write
-from ..codes import NARROW_DTYPES
-from ..errors import FormatError, InputError
-from ..runtime.compiled import TensorSpec
-from ..types import Array, Shape
+from .artifact.files import reason, write
+from .codes import NARROW_DTYPES
+from .errors import FormatError, InputError
+from .runtime.compiled import TensorSpec
+from .types import Array, Shape
 
 #: What NumPy raises on a file that is no .npy or .npz; RuntimeError is zipfile's for one that is encrypted or
 #: compressed in a way it does not know.
