@@ -1,13 +1,15 @@
-"""Memory in whole pages."""
+"""The memory that native code reads and writes: whole pages, and where arrays lie in them."""
 from __future__ import annotations
 
 import mmap
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
 
 from ...types import Array
+from ..memory import ALIGN
 
 #: Bytes from which the system is asked for huge pages, as NumPy asks.
 HUGE = 4 << 20
@@ -27,3 +29,32 @@ def pages(size: int) -> Array:
         with suppress(OSError):
             memory.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(memory, np.uint8, size)
+
+
+class Memory:
+    """Where arenas and weights are. Tests put another one at `MEMORY`, in which each array has guards around it."""
+
+    #: Whether arrays that are never needed at once may share bytes.
+    shared = True
+
+    def begin(self, at: int, size: int) -> int:
+        """Where an array of so many bytes begins, in an arena or among weights, whose last one so far ends at `at`."""
+        return -(-at // ALIGN) * ALIGN
+
+    def take(self, size: int, arrays: Sequence[tuple[int, int]] = ()) -> Array:
+        """So many zeros, from a multiple of `ALIGN` on; `arrays` are in them, each as (offset, bytes).
+
+        Raises `MemoryError`.
+        """
+        return pages(size)
+
+    def filled(self, size: int, arrays: Sequence[tuple[int, Array]]) -> Array:
+        """So many bytes with these arrays at their offsets; nobody writes there from now on. Raises `MemoryError`."""
+        found = self.take(size, [(at, data.nbytes) for at, data in arrays])
+        for at, data in arrays:
+            np.copyto(found[at:at + data.nbytes].view(data.dtype).reshape(data.shape), data)
+        return found
+
+
+#: The one there is.
+MEMORY = Memory()

@@ -9,6 +9,7 @@ from ..bind import Program, Slot, Step
 from ..blas import cores
 from ..memory import ALIGN, affordable
 from ..plan import _Block, _place
+from . import pages
 from .fusion import groups
 from .ir import ALONE, Function, Module
 from .machine import Machine
@@ -51,14 +52,16 @@ class Planner:
         units = self._units(order)
         blocks, scratch = self._blocks(units)
         apart = list({id(b): b for b in (*blocks.values(), *scratch.values())}.values())
-        size = _place(apart)
+        size = _place(apart) if pages.MEMORY.shared else _in_a_row(apart)
         self.stretches = [(b.first, min(b.last, len(units)), b.offset, b.size) for b in apart]
         places = {slot: self._at(slot, b.offset) for slot, b in blocks.items()}
         rooms = {n: Place("%arena", b.offset, (self.threads, b.size // self.threads), (b.size // self.threads, 1), 1)
                  for n, b in scratch.items()}
-        end = size + SLACK
         stamps = STAMP * (len(units) + 1) if self.profiled else 0
-        return Layout(units, places, rooms, end + -(-stamps // ALIGN) * ALIGN + ALIGN, end if self.profiled else None)
+        rest = -(-stamps // ALIGN) * ALIGN + ALIGN
+        end = pages.MEMORY.begin(size + SLACK, rest)
+        arrays = (*((b.offset, b.size) for b in apart), (end, rest))
+        return Layout(units, places, rooms, end + rest, end if self.profiled else None, arrays)
 
     def root(self, slot: Slot) -> Slot:
         """The slot whose storage a slot shares."""
@@ -165,6 +168,15 @@ class Planner:
                 pairs.append((source, to))
         return tuple((_line(source), _line(to)) if _dense(source) and _dense(to) else (source, to)
                      for source, to in pairs)
+
+
+def _in_a_row(blocks: Sequence[_Block]) -> int:
+    """Give each block bytes of its own; the arena's size."""
+    end = 0
+    for block in blocks:
+        block.offset = pages.MEMORY.begin(end, block.size)
+        end = block.offset + block.size
+    return end
 
 
 def _dense(p: Place) -> bool:

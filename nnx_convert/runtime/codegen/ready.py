@@ -13,9 +13,9 @@ from ...errors import RunError
 from ...types import Array
 from ..memory import ALIGN, ARENAS
 from ..steps import Program, Slot, Step, failing, fill
+from . import pages
 from .machine import Machine
 from .objects import Library
-from .pages import pages
 from .places import Place
 from .pool import prepared
 from .stamps import STAMP, Stamp
@@ -28,13 +28,17 @@ Arrays = Sequence[Array | None]
 
 @dataclass
 class Layout:
-    """Where everything is: the order of units, each with its places, and the arena's size."""
+    """Where everything is: the order of units, each with its places, and the arena's size.
+
+    `arrays` are all that has bytes of its own there, as (offset, bytes): as far as it is known.
+    """
 
     units: list[Unit]
     places: dict[Slot, Place]
     scratch: dict[int, Place]
     size: int
     stamps: int | None = None       # where the stamps of a profiled program are
+    arrays: tuple[tuple[int, int], ...] = ()
 
     def stamp(self, n: int) -> list[Stamp]:
         """The task that says when the unit of a number begins, and the one before ends; none without a profile."""
@@ -70,7 +74,7 @@ class Frame:
 
     def __init__(self, owner: Ready) -> None:
         program, places = owner.program, owner.layout.places
-        arena = pages(owner.layout.size)
+        arena = pages.MEMORY.take(owner.layout.size, owner.layout.arrays)
         at, blob = arena.ctypes.data, owner.weights.ctypes.data
         arrays = dict(program.constants) | {
             s: p.of(arena, program.tensors[s].type.dtype) for s, p in places.items() if s in program.tensors}

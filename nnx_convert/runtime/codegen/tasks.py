@@ -12,11 +12,10 @@ from importlib import import_module
 from typing import Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from ...schema import OpDef
 from ...types import BYTES, F16, Array, Tensor, Type
 from ..bind import Bound, Slot
+from . import pages
 from .ir import Module
 from .machine import Machine
 from .places import Border, Place, dense_strides
@@ -110,7 +109,7 @@ class Workshop:
 
         They are copied once, by `blob`, each in the order of its indices: a view need not lie so.
         """
-        offset = at = self.used
+        offset = at = pages.MEMORY.begin(self.used, sum(data.nbytes for data in arrays))
         for data in arrays:
             self.weights.append((at, data))
             at += data.nbytes
@@ -128,13 +127,8 @@ class Workshop:
         return self._kept[slot]
 
     def blob(self, slack: int) -> Array:
-        """All weights as bytes, with so many more behind them, at a multiple of `ALIGN`."""
-        store = np.zeros(self.used + slack + ALIGN, np.uint8)
-        start = -store.ctypes.data % ALIGN
-        blob = store[start:start + self.used + slack]
-        for at, data in self.weights:
-            np.copyto(blob[at:at + data.nbytes].view(data.dtype).reshape(data.shape), data)
-        return blob
+        """All weights as bytes, with so many more behind them."""
+        return pages.MEMORY.filled(self.used + slack, self.weights)
 
 
 def _no_border(_: Bound) -> Mapping[Slot, Border]:
