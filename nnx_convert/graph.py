@@ -93,8 +93,6 @@ class Value:
 
 
 Values = tuple[Value, ...]
-#: Computes a node whose operands are constants, given by position; None where there is no kernel.
-Evaluate = Callable[["Node", Sequence["Array | float | None"]], "Sequence[Array] | None"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +136,10 @@ class Node:
 
     def __str__(self) -> str:
         return f"{', '.join(v.name for v in self.outputs)} = {self.op.name}({', '.join(map(_brief, self.operands))})"
+
+
+#: Computes a node whose operands are constants, given by position; None where there is no kernel.
+Evaluate = Callable[[Node, Sequence[Array | float | None]], Sequence[Array] | None]
 
 
 @dataclass(frozen=True, eq=False)

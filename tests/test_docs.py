@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 
@@ -28,6 +29,12 @@ def test_a_written_page_is_fresh(module: object) -> None:
 @pytest.mark.parametrize("path", TEXTS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(path: Path) -> None:
     assert not [link for link in LINK.findall(path.read_text(encoding="utf-8")) if not (path.parent / link).exists()]
+
+
+def test_what_pip_installs_is_an_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    told = {name for path in TEXTS for name in re.findall(r"nnx-convert\[(\w+)\]", path.read_text(encoding="utf-8"))}
+    assert told and told <= set(extras)
 
 
 RAN = as_json(Ran("m", 0.1, (), {}, None, (), None, None))

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -97,20 +96,6 @@ def another_type(g: nnx.Rewriter, node: Node) -> Value:
 def test_a_pass_that_fails_is_the_users(step: object, words: str) -> None:
     with pytest.raises(UsageError, match="the pass " + words):
         nnx.convert(bounded(1, 2), passes=[step])  # type: ignore[list-item]
-
-
-def test_the_example_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                 capsys: pytest.CaptureFixture[str]) -> None:
-    example = re.search(r"```python\n(.*?)```", (Path(__file__).parents[2] / "docs" / "passes.md").read_text(), re.S)
-    assert example is not None
-    monkeypatch.chdir(tmp_path)
-    w = TFLiteWriter()
-    x, y = w.tensor("x", "float32", (1, 2)), w.tensor("y", "float32", (1, 2))
-    w.op("TANH", [x], [y])
-    Path("tanh.tflite").write_bytes(w.finish([x], [y]))
-    exec(example[1], {})
-    assert capsys.readouterr().out.splitlines() == [
-        "calm op 0 TANH: relu_for_tanh on TANH", "0 RELU [(1, 2)] op 0 TANH", "1 MUL [(1, 2)] op 0 TANH"]
 
 
 def test_a_step_has_its_operands() -> None:
