@@ -33,8 +33,10 @@ if TYPE_CHECKING:
         ExportError as ExportError,
         FormatError as FormatError,
         InputError as InputError,
+        LimitError as LimitError,
         ModelError as ModelError,
         NnxError as NnxError,
+        Oversized as Oversized,
         RunError as RunError,
         StrictError as StrictError,
         Unsupported as Unsupported,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from .lowering.rewrite import Event as Event, Refusal as Refusal, Rewriter as Rewriter, Rules as Rules
     from .model import Model as Model, Step as Step
     from .ops.custom import register_custom_op as register_custom_op
+    from .resources import limited as limited
     from .runtime.compiled import CompiledModel as CompiledModel, TensorSpec as TensorSpec
     from .target import Target as Target
 
@@ -56,12 +59,13 @@ _HOMES = {
     "codes": "FeatureLevel FuseCode OperandCode OperationCode OperationCodeEx PaddingCode ResultCode",
     "check": "Check check",
     "convert": "compile convert",
-    "errors": "ArtifactError ExportError FormatError InputError ModelError NnxError RunError StrictError Unsupported "
-              "UsageError",
+    "errors": "ArtifactError ExportError FormatError InputError LimitError ModelError NnxError Oversized RunError "
+              "StrictError Unsupported UsageError",
     "lowering.pipeline": "register_pass",
     "lowering.rewrite": "Event Refusal Rewriter Rules",
     "model": "Model Step",
     "ops.custom": "register_custom_op",
+    "resources": "limited",
     "runtime.compiled": "CompiledModel TensorSpec",
     "target": "Target",
 }

@@ -97,6 +97,12 @@ class Unsupported(NnxError):
     exit_code = ExitCode.UNREADABLE
 
 
+class Oversized(Unsupported):
+    """The file is larger, or has more operators, graphs or levels of them, than a limit allows (docs/limits.md)."""
+
+    id = "NNX104"
+
+
 class ArtifactError(FormatError):
     """A .nnx file is cut short, altered or of another version."""
 
@@ -144,6 +150,12 @@ class RunError(NnxError):
     """The model cannot be compiled for these shapes, or an operation failed at run time."""
 
     id = "NNX402"
+
+
+class LimitError(RunError):
+    """A conversion or a run needs more memory, time or rounds of a loop than a limit allows (docs/limits.md)."""
+
+    id = "NNX403"
 
 
 class UsageError(NnxError):

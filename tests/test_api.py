@@ -15,7 +15,7 @@ NAMES = [
     "Target", "Check", "check", "ModelBuilder", "Model", "CompiledModel", "TensorSpec", "NnxError", "FormatError",
     "Unsupported", "ExportError", "Event", "Refusal", "Rewriter", "Rules", "Step", "register_pass",
     "ArtifactError", "ModelError", "StrictError", "InputError", "RunError", "UsageError", "convert", "compile",
-    "load", "from_json", "register_custom_op", "__version__",
+    "load", "from_json", "register_custom_op", "LimitError", "Oversized", "limited", "__version__",
 ]
 
 
