@@ -16,12 +16,14 @@ from cases_elementwise import CASES as ELEMENTWISE
 from cases_image import CASES as IMAGE
 from cases_models import CASES as MODELS
 from cases_shape import CASES as SHAPE
+from guards import Guarded, reach
 from natively import NEAR, Array, left_to, tensors
 from row_case import instances
 from row_runs import usual
 
 from nnx_convert import CompiledModel, Model, NnxError, convert
 from nnx_convert.runtime.bind import Dynamic, Options, Program, Step, bind, fill
+from nnx_convert.runtime.codegen import pages
 from nnx_convert.runtime.codegen.fusion import groups
 from nnx_convert.runtime.codegen.ir import Module
 from nnx_convert.runtime.codegen.machine import Machine
@@ -122,6 +124,7 @@ class Placed:
     def __init__(self, case: Case, machine: Machine, threads: int) -> None:
         self.case, self.threads = case, threads
         program = self.program = case.bound(machine)
+        self.memory = pages.MEMORY
         planner = Planner(program, machine, threads)
         self.layout = planner.layout(groups(program, machine))
         shop = Workshop(machine, self.layout.places, program.constants, self.layout.fault)
@@ -145,9 +148,13 @@ class Placed:
     def run(self, arena: Array, call: Callable[[int], None]) -> list[Array]:
         """The outputs; `call` does the native part of a number, among those, in this arena.
 
-        Raises `AssertionError` where a part writes behind the arena's last array.
+        Raises `AssertionError` where a part writes behind an array that has bytes of its own, or behind the last one.
         """
-        arena[:] = UNTOUCHED
+        *ours, (end, rest) = self.layout.arrays
+        known = [(at, at + size, at + reach(size)) for at, size in ours] if isinstance(self.memory, Guarded) else [
+            (0, end - SLACK, end)]
+        for at, _, stop in (*known, (end, end + rest, end + rest)):
+            arena[at:stop] = UNTOUCHED
         fault = arena[self.layout.fault:][:8]
         fault[:] = 0
         tensors = self.program.tensors
@@ -164,7 +171,7 @@ class Placed:
                 continue
             call(number)
             number += 1
-        assert (arena[self.layout.fault - SLACK:self.layout.fault] == UNTOUCHED).all(), "the slack was written"
+        assert all((arena[last:stop] == UNTOUCHED).all() for _, last, stop in known), "the slack was written"
         assert (arena[self.layout.fault + 8:] == UNTOUCHED).all(), "behind the fault was written"
         return [arrays[i].copy() for i in self.program.outputs]
 
