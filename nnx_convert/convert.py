@@ -219,6 +219,7 @@ def ready(data: Data, folder: Path | None, shapes: Mapping[str, Shape], threads:
     """What a file's bytes compile to, lowered for a target, from its kept program where there is one."""
     from .runtime.backends import backend_of
     from .runtime.compiled import CompiledModel
+    from .runtime.outline import Outline
 
     def make() -> Model:
         return artifact.from_bytes(data) if kind(data) == "nnx" else _compiled(
@@ -226,7 +227,7 @@ def ready(data: Data, folder: Path | None, shapes: Mapping[str, Shape], threads:
     options = target, sorted(shapes.items()), threads, rounding
     keeper = _keeper(data, options) if backend_of(backend, rounding).takes else None
     known = keeper and (keeper.find(make) or keeper.model())
-    lasting = keeper is not None and known is None and not _outside(data)
+    lasting = isinstance(known, Outline) or keeper is not None and known is None and not _outside(data)
     taps = None if kind(data) == "nnx" else _taps(data, folder, shapes, target, backend, threads)
     compiled = CompiledModel(known or make(), threads=threads, backend=backend, rounding=rounding,
                              keep=keeper.keep if keeper and lasting else None, taps=taps)

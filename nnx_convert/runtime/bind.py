@@ -153,7 +153,7 @@ class Binder:
         run = _nothing if elsewhere else self.run(kernel, site, bound)
         return Step(o.op.name, bound.origin, run, o.outputs, tuple(bound.slots.values()), tuple(site.buffers),
                     bound.slots[kernel.view] if kernel.view else None, tuple(bound.slots[n] for n in kernel.inplace),
-                    site.largest, bound, elsewhere)
+                    site.largest, bound, elsewhere, site.calls)
 
     def entered(self, o: Operation, inner: Inner, args: Mapping[str, Any], outs: tuple[Tensor, ...]
                 ) -> tuple[Tensor, ...]:

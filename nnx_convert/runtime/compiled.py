@@ -134,6 +134,7 @@ class CompiledModel:
         if again is not None:
             known = self._state.run(again, inputs) if self._state.kept else again.run(inputs)
             if known is not None:
+                self._runner.keep()
                 return known
         given = rim.completed(self._rim.inputs, inputs)
         if not self._state.kept:
@@ -165,7 +166,8 @@ class CompiledModel:
         return outputs
 
     def _remember(self, inputs: Sequence[Any], entered: Sequence[Array | None]) -> None:
-        """Prepare the next run, which may be like this one."""
+        """Prepare the next run, which may be like this one, and what another process can have of it."""
+        self._runner.keep()
         program = self._runner.ready(entered)
         self._again = None if program is None or len(inputs) != len(self._own) else Again.of(
             self._doors, program, inputs, self._state.kept)

@@ -31,6 +31,7 @@ import numpy as np
 
 from ..schema import OpDef
 from ..types import Array, Shape, Tensor
+from .control import fitted
 
 Run = Callable[..., None]
 #: What a kernel with outputs of any size gives instead: arrays in, the outputs out.
@@ -141,14 +142,7 @@ def _fitted(compute: Callable[..., Compute]) -> Callable[..., Run]:
     """The kernel where the sizes are known: its outputs are copied to their places."""
     @wraps(compute)
     def prepare(site: Site, **args: Any) -> Run:
-        given, count = compute(site, **args), len(site.outs)
-
-        def run(*arrays: Any) -> None:
-            for i, (out, found) in enumerate(zip(arrays, given(*arrays[count:]), strict=False)):
-                if out.shape != found.shape:
-                    raise ValueError(f"output {i} has shape {list(found.shape)}, the model says {list(out.shape)}")
-                np.copyto(out, found)
-        return run
+        return fitted(compute(site, **args), len(site.outs))
     return prepare
 
 

@@ -5,17 +5,18 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from threading import Event
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..errors import NnxError, RunError
 from ..model import Model
-from ..types import OBJECTS, Array, Shape, Tensor
+from ..types import OBJECTS, Array, Tensor
 from .blas import blas_threads, cores, threads_for
 from .forks import Locked
-from .outline import Outline
 from .memory import ALIGN, ARENAS, affordable, exhausted
+from .outline import Outline, Shapes, Sketch
 from .steps import FAILURES, Dynamic, Options, Program, fill
 
 if TYPE_CHECKING:
@@ -30,8 +31,14 @@ if TYPE_CHECKING:
 PROGRAMS = 8
 
 Arrays = Sequence[Array | None]
-#: Takes a model, the shapes of its inputs, and the native program for them, if there is one.
-Keep = Callable[[Model, tuple[Shape | None, ...], "Ready | None"], None]
+
+
+class Keep(Protocol):
+    """What is told of a model, the shapes of its inputs, and the native program for them, if there is one; `again`
+    when more of the graphs that it runs have programs."""
+
+    def __call__(self, model: Model | Outline, shapes: Shapes, program: Ready | None, *, again: bool = False) -> None:
+        ...
 
 
 class Frame:
@@ -91,22 +98,27 @@ class Compiled:
 class Runner(Locked):
     """A model that runs on arrays of its operands' types and shapes; None is an optional input left out."""
 
-    def __init__(self, model: Model | Outline, options: Options, keep: Keep | None = None) -> None:
+    def __init__(self, model: Model | Sketch, options: Options, keep: Keep | None = None) -> None:
         """`keep` is told of the first program, and for which shapes it is."""
         super().__init__()
         self._known, self._keep = model, keep
-        self.options = replace(options, call=options.call and remembered(options.call))
+        self._news = Event()                     # a graph that a program runs has been compiled
+        self.options = replace(options, call=options.call and remembered(options.call),
+                               tell=self._news.set if keep else options.tell)
         self._programs: OrderedDict[object, Compiled | NativeProgram | None] = OrderedDict()
+        #: The first program that somebody wants to know of, None where it is no native one, and its shapes.
+        self.first: tuple[Shapes, Ready | None] | None = None
         # What the run before used.
-        self._last: tuple[object, Compiled | Ready | None] = (None, None) if isinstance(model, Model) else (
-            model.shapes, model.program)
+        self._last: tuple[object, Compiled | Ready | None] = None, None
+        if not isinstance(model, Model) and model.shapes is not None and model.program is not None:
+            self._last = self.first = model.shapes, model.program(self.options)
         self._natives = 0                        # programs made with native code
         self._objects = isinstance(model, Model) and any(o.type in OBJECTS for o in model.operands)
 
     @property
     def model(self) -> Model:
         """The model that is run."""
-        return self._known if isinstance(self._known, Model) else self._known.whole
+        return self._known if isinstance(self._known, Model) else self._known.make()
 
     def ready(self, inputs: Arrays) -> Ready | None:
         """The native program of the run before, where it was of inputs of these shapes."""
@@ -131,14 +143,26 @@ class Runner(Locked):
         with self._lock:
             if key not in self._programs:
                 self._programs[key] = made = self._made(shapes)
-                if self._keep:
-                    self._keep(self.model, key, None if isinstance(made, Compiled) else made)
-                    self._keep = None
+                if self.first is None and (self._keep or self.options.tell):
+                    self.first = key, None if isinstance(made, Compiled) else made
+                    self._told()
+                if self.options.tell and not self._keep:
+                    self.options.tell()
                 while len(self._programs) > PROGRAMS:
                     self._programs.popitem(last=False)
             self._programs.move_to_end(key)
             self._last = key, self._programs[key]
             return self._programs[key]
+
+    def _told(self, again: bool = False) -> None:
+        if self._keep and self.first and isinstance(self._known, Model | Outline):
+            self._keep(self._known, *self.first, again=again)
+
+    def keep(self) -> None:
+        """Keep the first program once more, if more of the graphs that it runs have been compiled since."""
+        if self._news.is_set():
+            self._news.clear()
+            self._told(again=True)
 
     def profile(self, inputs: Arrays, runs: int) -> Profile:
         """Where the time of runs with these inputs goes; raises `RunError`."""
@@ -183,9 +207,12 @@ class Runner(Locked):
         return replace(self.options, elsewhere=None) if limited else self.options
 
     def _compiled(self, program: Program, profiled: bool) -> Compiled | NativeProgram:
-        if not any(step.elsewhere for step in program.steps):
+        natively = any(step.elsewhere for step in program.steps)
+        # One that computes nothing itself is a native one, too: with the graphs that it runs it can be kept.
+        idle = self.options.elsewhere is not None and all(step.view is not None or step.calls for step in program.steps)
+        if not natively and (profiled or not idle):
             return Compiled(program, self.options.threads)
-        self._natives += not profiled
+        self._natives += natively and not profiled
         from .codegen.machine import host
         from .codegen.effort import worth
         from .codegen.program import NativeProgram
@@ -221,24 +248,31 @@ class Runner(Locked):
         return [None if s is None else Tensor(o.type, s, o.quant) for o, s in zip(operands, shapes, strict=True)]
 
 
-def remembered(make: Callable[[Model, Options], Call]) -> Callable[[Model, Options], Call]:
+def remembered(make: Callable[[Model | Sketch, Options], Call]) -> Callable[[Model | Sketch, Options], Call]:
     """Each subgraph made callable once, so that its programs outlive a run that is bound anew."""
     made: dict[int, Call] = {}
 
-    def find(model: Model, options: Options) -> Call:
+    def find(model: Model | Sketch, options: Options) -> Call:
         if id(model) not in made:
             made[id(model)] = make(model, options)
         return made[id(model)]
     return find
 
 
-def call(model: Model, options: Options) -> Call:
+class Subgraph:
     """A subgraph as a function of arrays."""
-    runner = Runner(model, options)
 
-    def run(arrays: Arrays) -> list[Array]:
+    def __init__(self, model: Model | Sketch, options: Options) -> None:
+        self.runner = Runner(model, options)
+
+    def __call__(self, arrays: Arrays) -> list[Array]:
+        """Its outputs; raises `RunError`."""
         try:
-            return runner.run(arrays)
+            return self.runner.run(arrays)
         except NnxError as error:
             raise error.at("subgraph") from error
-    return run
+
+
+def call(model: Model | Sketch, options: Options) -> Call:
+    """A subgraph made callable."""
+    return Subgraph(model, options)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RunError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..model import Model
     from ..schema import OpDef
     from .kernel import Call, Run
+    from .outline import Sketch
 
 #: Where an array of a step comes from: an operand by its index.
 Slot = int
@@ -50,7 +51,7 @@ class Step:
 
     `args` has the structure of the arguments with slots for arrays; `view` is the slot whose bytes the
     output is, `takes` the slots whose storage it may take over. `bound` says what it does; where another backend
-    does it, it is `elsewhere`, and `run` does nothing.
+    does it, it is `elsewhere`, and `run` does nothing. `calls` are the graphs it runs, by the names of its arguments.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Step:
     product: int = 0                         # multiplications of its largest matrix product
     bound: Bound | None = None
     elsewhere: bool = False
+    calls: Mapping[str, Call] = field(default_factory=dict)
 
     @property
     def reads(self) -> tuple[Slot, ...]:
@@ -85,13 +87,14 @@ class Program:
 
 @dataclass(frozen=True)
 class Options:
-    """What a program is compiled with. `call` makes a subgraph callable.
+    """What a program is compiled with. `call` makes a subgraph callable; `tell` is called when one has been compiled.
 
     `elsewhere` tells operations that another backend runs: their kernels are not prepared, and their steps do nothing.
     """
 
     threads: int = 1
-    call: Callable[[Model, Options], Call] | None = None
+    call: Callable[[Model | Sketch, Options], Call] | None = None
+    tell: Callable[[], None] | None = None
     once: bool = False                       # for a single run: what draws is computed while binding, too
     elsewhere: Callable[[Bound], bool] | None = None
     sets: int | None = None                  # of input shapes for which there is an elsewhere; None: all

@@ -9,7 +9,7 @@ from chance import unlikely
 from golden import EX, Case, build, cases
 
 from nnx_convert import CompiledModel, Model, NnxError
-from nnx_convert.runtime.kernels import control
+from nnx_convert.runtime import control
 
 Array = np.ndarray[Any, Any]
 #: What a run makes of a model before it compiles it: itself, or what comes back from a file.

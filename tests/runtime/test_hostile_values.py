@@ -18,7 +18,7 @@ from row_runs import run, whole
 
 from nnx_convert import NnxError, RunError
 from nnx_convert.runtime import memory
-from nnx_convert.runtime.kernels import control
+from nnx_convert.runtime import control
 from nnx_convert.types import I32, UNKNOWN, Scalar, Tensor, Type
 
 CASES: list[Case] = [*ELEMENTWISE, *IMAGE, *SHAPE, *MODELS]

@@ -2,8 +2,8 @@
 
 They lie in the cache of object code, under a hash of the file, of what it is compiled with and of this package. Their
 code is trusted as that code is (see `cache`); what else they have is read as `records` writes it, or not at all. A
-program is kept where it runs natively as a whole. Where it does not, the model is, as a .nnx file: so the next process
-neither imports nor lowers.
+program is kept where it runs natively as a whole, but for the branches and loops that run graphs: those that have run
+are kept with it. Where it does not, the model is, as a .nnx file: so the next process neither imports nor lowers.
 """
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import mmap
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from hashlib import sha256
 from typing import Any
 
@@ -18,14 +19,14 @@ import numpy as np
 
 from ...errors import ArtifactError
 from ...model import Model
-from ...types import Shape
-from ..outline import Outline
-from ..steps import Program
+from ...types import Array
+from ..outline import Outline, Shapes
 from .cache import LIMIT, Cache, sources, user_cache
 from .machine import Machine, host
 from .pages import pages
-from .ready import Layout, Ready, Segment
+from .ready import Ready
 from .records import Kept, read, written
+from .stored import joined, restored, sound, stored
 
 #: Bytes of a file that are hashed at a time.
 PIECE = 16 << 20
@@ -42,19 +43,18 @@ class Keeper:
     finished: bool                               # the file is such a model already
 
     def find(self, make: Callable[[], Model]) -> Outline | None:
-        """The model with its program, as it was kept; None where it was not."""
+        """The model with its program, as it was kept; None where it was not. `make` gives all of the model."""
         told = self.there.find(self.name)
         try:
             found = None if told is None else read(told)
         except ValueError:                               # it was written by something else
             return None
         weights = None if found is None else self.there.into(f"{self.name}.weights", pages)
-        if found is None or weights is None or weights.nbytes != found.packed:
+        if found is None or weights is None or weights.nbytes != found.packed or not sound(found.program, found.packed):
             return None
-        program = Ready(Program((), found.tensors, {}, found.slots_in, found.slots_out, found.states),
-                        Layout([], found.places, {}, found.size), found.threads, weights, found.checks,
-                        found.segments, found.images, host())
-        return Outline(found.rim, found.inputs, found.outputs, found.operands, found.shapes, program, make)
+        whole = cache(lambda: self.model() or make())
+        return Outline(found.program.shapes, partial(restored, found.program, weights, whole), whole, found.rim,
+                       found.inputs, found.outputs, found.operands)
 
     def model(self) -> Model | None:
         """The model that was kept without a program."""
@@ -65,33 +65,32 @@ class Keeper:
         except ArtifactError:                            # it was written by something else
             return None
 
-    def keep(self, model: Model, shapes: tuple[Shape | None, ...], program: Ready | None) -> None:
-        """Keep a program for inputs of these shapes, or the model, where that does not run natively as a whole."""
-        if (program is None or not self._kept(model, shapes, program)) and not self.finished:
+    def keep(self, model: Model | Outline, shapes: Shapes, program: Ready | None, *, again: bool = False) -> None:
+        """Keep a program for inputs of these shapes, or the model, where that does not run natively as a whole.
+
+        `again`: it was told of before, when less of it was there.
+        """
+        if program is not None and self._kept(model, shapes, program) or self.finished or again:
+            return
+        if isinstance(model, Model):
             from ... import artifact
             told = artifact.to_bytes(model)
             if len(told) <= LARGEST:
                 self.there.keep(f"{self.name}.model", told)
 
-    def _kept(self, model: Model, shapes: tuple[Shape | None, ...], program: Ready) -> bool:
+    def _kept(self, model: Model | Outline, shapes: Shapes, program: Ready) -> bool:
         """Keep a program; whether it can be."""
-        bound, places = program.program, program.layout.places
-        slots = [s for s in (*bound.inputs, *bound.outputs) if s is not None]
-        segments = tuple(part for part in program.segments if isinstance(part, Segment))
-        whole = len(segments) == len(program.segments) and all(s in places for s in slots)
-        if not whole or program.weights.nbytes > LARGEST:
-            return False
-        found = Kept(model.rim, model.inputs, model.outputs,
-                     {i: model.operands[i] for i in (*model.inputs, *model.outputs)}, shapes,
-                     bound.inputs, bound.outputs, bound.states, {s: bound.tensors[s] for s in slots},
-                     {s: places[s] for s in slots},
-                     program.layout.size, program.threads, program.checks, segments, tuple(program.images),
-                     program.weights.nbytes)
+        weights: list[Array] = []
         try:
-            told = written(found)
-        except ValueError:                               # a value in it has no way to be written
+            whole = stored(program, shapes, weights)
+            data = joined(weights) if sum(w.nbytes for w in weights) <= LARGEST else None
+            if data is None:
+                return False
+            told = written(Kept(model.rim, model.inputs, model.outputs,
+                                {i: model.operands[i] for i in (*model.inputs, *model.outputs)}, whole, len(data)))
+        except ValueError:                               # a part of it is NumPy's, or there is no way to write a value
             return False
-        self.there.keep(f"{self.name}.weights", program.weights.data)
+        self.there.keep(f"{self.name}.weights", data)
         self.there.keep(self.name, told)
         return True
 

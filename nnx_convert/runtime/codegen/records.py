@@ -27,36 +27,62 @@ from .objects import apart, together
 from .places import Border, Place
 from .ready import Segment
 
+
+
 @dataclass(frozen=True)
 class Kept:
-    """All of an entry but the weights: what `Outline` is made of, then what `Ready` is, and the weights' bytes."""
+    """All of an entry but the weights: what `Outline` is made of, and how many bytes the weights are."""
 
     rim: Rim
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     operands: dict[int, Operand]
+    program: Stored
+    packed: int
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A program for inputs of these shapes: what `Ready` is made of; its weights are `packed` bytes from `at` on."""
+
     shapes: tuple[Shape | None, ...]
     slots_in: tuple[Slot | None, ...]
     slots_out: tuple[Slot, ...]
     states: tuple[tuple[Slot, Slot], ...]
     tensors: dict[Slot, Tensor]
+    constants: dict[Slot, Array]
     places: dict[Slot, Place]
     size: int
     threads: int
     checks: tuple[tuple[str, str], ...]
-    segments: tuple[Segment, ...]
+    parts: tuple[Segment | Graphs, ...]
     images: tuple[bytes, ...]
+    at: int
     packed: int
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """A step that runs graphs (see `runtime.control`), by the names it calls them; None has no native program."""
+
+    name: str
+    origin: str
+    outs: tuple[Slot, ...]
+    args: tuple[Slot | tuple[Slot | None, ...], ...]
+    graphs: tuple[tuple[str, Stored | None], ...]
 
 
 #: The records that may occur, and the types of their fields. They are those of their declarations, which are texts
 #: that take the interpreter a millisecond to understand.
 RECORDS: dict[type, dict[str, Any]] = {
-    Kept: {"rim": Rim, "inputs": Shape, "outputs": Shape, "operands": dict[int, Operand],
-           "shapes": tuple[Shape | None, ...], "slots_in": tuple[int | None, ...], "slots_out": Shape,
-           "states": tuple[tuple[int, int], ...], "tensors": dict[int, Tensor], "places": dict[int, Place],
-           "size": int, "threads": int, "checks": tuple[tuple[str, str], ...], "segments": tuple[Segment, ...],
-           "images": tuple[bytes, ...], "packed": int},
+    Kept: {"rim": Rim, "inputs": Shape, "outputs": Shape, "operands": dict[int, Operand], "program": Stored,
+           "packed": int},
+    Stored: {"shapes": tuple[Shape | None, ...], "slots_in": tuple[int | None, ...], "slots_out": Shape,
+            "states": tuple[tuple[int, int], ...], "tensors": dict[int, Tensor], "constants": dict[int, Array],
+            "places": dict[int, Place], "size": int, "threads": int, "checks": tuple[tuple[str, str], ...],
+            "parts": tuple[Segment | Graphs, ...], "images": tuple[bytes, ...], "at": int, "packed": int},
+    Graphs: {"name": str, "origin": str, "outs": Shape, "args": tuple[int | tuple[int | None, ...], ...],
+             "graphs": tuple[tuple[str, Stored | None], ...]},
     Rim: {"inputs": tuple[Port, ...], "outputs": tuple[Port, ...], "entries": tuple[Entry, ...],
           "source": Source | None},
     Port: {"name": str, "dtype": str, "shape": tuple[int | None, ...] | None, "quant": Quant | ChannelQuant | None,

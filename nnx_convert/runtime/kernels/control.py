@@ -1,48 +1,23 @@
 """Branches, loops and random draws."""
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-
 import numpy as np
 
-from ...errors import RunError
 from ...ops import control
 from ...types import Array, Signature, Tensor
-from ..kernel import Call, Compute, Inner, Run, Site, kernel, sized
-
-#: NNAPI's longest loop timeout (`ANeuralNetworks_getMaximumLoopTimeout`): a loop that runs longer fails.
-LOOP_SECONDS = 15.0
+from ..control import branch, loop
+from ..kernel import Compute, Inner, Run, Site, kernel, sized
 
 
 @sized(control.IF, inner=Inner(("then", "orelse"), "args"))
 def IF(site: Site, cond: Tensor, then: Signature, orelse: Signature, args: tuple[Tensor, ...]) -> Compute:
-    calls = site.calls
-
-    def run(cond: Array, args: Sequence[Array | None]) -> list[Array]:
-        return calls["then" if cond[0] else "orelse"](args)
-    return run
+    return branch(site.calls)
 
 
 @sized(control.WHILE, inner=Inner(("body",), "values", again=True))
 def WHILE(site: Site, cond: Signature, body: Signature, values: tuple[Tensor, ...], count: int) -> Compute:
-    calls = site.calls
-
-    def run(values: Sequence[Array | None]) -> list[Array]:
-        return looped(calls["cond"], calls["body"], values)[:count]
-    return run
-
-
-def looped(cond: Call, body: Call, values: Sequence[Array | None]) -> list[Array]:
-    """The values after the loop: body's results come first, what it does not give stays as it was."""
-    end = time.monotonic() + LOOP_SECONDS
-    now = list(values)
-    while cond(now)[0].any():
-        if time.monotonic() > end:
-            raise RunError(f"a loop runs longer than {LOOP_SECONDS:g} seconds")
-        found = body(now)
-        now[:len(found)] = found
-    return [np.asarray(v) for v in now]
+    run = loop(site.calls)
+    return lambda values: run(values)[:count]
 
 
 @kernel(control.RANDOM_MULTINOMIAL)

@@ -10,8 +10,8 @@ import numpy as np
 from ...errors import RunError
 from ...ops import loop
 from ...types import Array, Signature, Tensor, Type, known
+from ..control import LOOP_SECONDS
 from ..kernel import Call, Compute, Run, Site, kernel, sized
-from .control import LOOP_SECONDS
 from .shape import same_bytes
 
 #: A loop of more rounds than this counts as one that is not counted.

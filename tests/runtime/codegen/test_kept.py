@@ -22,6 +22,7 @@ from nnx_convert.ops import custom
 from nnx_convert.runtime.codegen import kept, records
 from nnx_convert.runtime.codegen.cache import Cache, sources
 from nnx_convert.runtime.codegen.objects import apart, together
+from nnx_convert.runtime.codegen.ready import Segment
 from nnx_convert.runtime.outline import Outline
 from nnx_convert.types import ChannelQuant, Entry, Port, Quant, Rim, Source, Type
 
@@ -185,7 +186,7 @@ def test_what_is_no_program_is_not_used(change: Callable[[bytes], bytes], cache:
 @pytest.fixture
 def unwritten(monkeypatch: pytest.MonkeyPatch) -> None:
     """No program can be written."""
-    monkeypatch.setattr(kept, "written", lambda found: records.written(replace(found, size=np.int64(found.size))))
+    monkeypatch.setattr(kept, "written", lambda found: records.written(replace(found, packed=np.int64(found.packed))))
 
 
 @pytest.mark.usefixtures("unwritten")
@@ -224,9 +225,12 @@ def test_a_finished_model_is_not_kept_once_more(tmp_path: Path, cache: Path) -> 
 def test_records_are_read_as_they_were_written(array: np.ndarray[Any, Any]) -> None:
     port = Port("x", "float32", (None, 2), ChannelQuant((0.1, 1e-9), 1), True, array, (-1.0, 0.5), ((0.5,), (2.0,)))
     operand = Operand(Type.TENSOR_FLOAT32, (1, 2), Quant(0.3, -4), Lifetime.CONSTANT, array)
+    arm = records.Stored((None,), (), (3,), (), {}, {}, {}, 64, 1, (), (), (), 64, 0)
+    step = records.Graphs("IF", "at", (3,), (1, (None, 2)), (("then", arm), ("orelse", None)))
+    whole = replace(arm, shapes=((1, 2), None), slots_in=(None, 0), states=((0, 1),), parts=(Segment("s", 1), step),
+                    checks=(("x", "y"),), images=(b"", b"code"))
     want = records.Kept(Rim((port,), (), (Entry("e", (("a", "b"),)),), Source("tflite", labels=("cat", "dog"))),
-                        (0,), (1,), {0: operand}, ((1, 2), None), (None, 0), (1,), ((0, 1),), {}, {}, 64, 2,
-                        (("x", "y"),), (), (b"", b"code"), 3)
+                        (0,), (1,), {0: operand}, whole, 3)
     got = records.read(records.written(want))
     (found,), kept_operand = got.rim.inputs, got.operands[0]
     for other in (found.initial, kept_operand.value):

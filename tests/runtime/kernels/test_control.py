@@ -9,7 +9,7 @@ from op_model import t
 
 from nnx_convert import CompiledModel, Model, ModelBuilder, OperandCode, OperationCode, RunError
 from nnx_convert.runtime.bind import Dynamic, Options, bind
-from nnx_convert.runtime.kernels import control
+from nnx_convert.runtime import control
 from nnx_convert.runtime.runner import call
 from nnx_convert.schema import HOST_CODES
 from nnx_convert.types import Tensor

@@ -11,7 +11,8 @@ from one_node import run
 
 import nnx_convert
 from nnx_convert.errors import FormatError, NnxError, RunError
-from nnx_convert.runtime.kernels import control, loop
+from nnx_convert.runtime import control
+from nnx_convert.runtime.kernels import loop
 
 Array = np.ndarray[Any, Any]
 F = np.float32
