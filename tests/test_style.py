@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = sorted(p for d in ("nnx_convert", "tests", "models", "benchmarks", "docs") for p in (ROOT / d).rglob("*.py"))
+FOLDERS = ("nnx_convert", "tests", "models", "benchmarks", "docs", "fuzz")
+FILES = sorted(p for d in FOLDERS for p in (ROOT / d).rglob("*.py"))
 PACKAGE = [p for p in FILES if p.is_relative_to(ROOT / "nnx_convert")]
 FILE_LINES, FUNCTION_LINES = 500, 40
 Function = ast.FunctionDef | ast.AsyncFunctionDef
