@@ -1,7 +1,10 @@
 """A model from a format and a seed."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .engines import Model
+from .onnx import model as onnx
 from .tflite import model as tflite
 
 
@@ -10,4 +13,5 @@ def model(form: str, seed: int) -> Model:
     return MODELS[form](seed)
 
 
-MODELS = {"tflite": tflite.model}
+#: How a format's models are made.
+MODELS: dict[str, Callable[[int], Model]] = {"tflite": tflite.model, "onnx": onnx.model}

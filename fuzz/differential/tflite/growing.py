@@ -250,10 +250,10 @@ class Growing:
         data = self.draw.integers(shape, -127, 127, "int8")
         return self.stored(data, scale=scales.tolist(), zero=0, axis=axis if each else 0), scales
 
-    def bias(self, x: Value, size: int, scales: Array) -> list[int]:
-        """A constant bias on the grid of the products; none at times, for floats."""
+    def bias(self, x: Value, size: int, scales: Array, none: float = 0.2) -> list[int]:
+        """A constant bias on the grid of the products; none in a part of the cases, of floats."""
         if x.kind == "f":
-            if self.draw.chance(0.2):
+            if self.draw.chance(none):
                 return []
             return [self.float32(self.draw.floats((size,), -1, 1))]
         steps = (np.float32(x.scale or 1) * scales).astype(np.float32)

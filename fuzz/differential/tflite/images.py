@@ -63,7 +63,8 @@ def conv(m: Growing, x: Value) -> None:
     filter_shape = (outputs, axes[0][0], axes[1][0], depth)
     weight, scales = m.weights(x, filter_shape, 0)
     y = product(m, x, [x.shape[0], axes[0][3], axes[1][3], outputs], float(scales.mean()), math.prod(filter_shape[1:]))
-    m.op("CONV_2D", [x, weight, *m.bias(x, outputs, scales)], [y], "Conv2DOptions",
+    # LiteRT wants a bias here.
+    m.op("CONV_2D", [x, weight, *m.bias(x, outputs, scales, 0)], [y], "Conv2DOptions",
          {**said(padding, axes), ACT: activation(m, x)}, {"int8": 3, "int16": 4}.get(x.dtype, 1))
 
 

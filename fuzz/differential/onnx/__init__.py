@@ -1,0 +1,1 @@
+"""Random ONNX models."""
