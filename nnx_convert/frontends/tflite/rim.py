@@ -43,9 +43,8 @@ def scalar(s: records.Tensor, dims: Shape | None) -> bool:
 
 def port(s: records.Tensor, dims: Shape | None, taken: Mapping[str, Port]) -> Port:
     """One port; a tensor that is an output twice has two names."""
-    shape = None if dims is None else tuple(n if known(n) else None for n in dims)
-    return Port(records.distinct(s.name, len(taken), taken), DTYPES[s.type], shape, declared(s).quant,
-                range=expected(s.quant))
+    shape, quant = None if dims is None else tuple(n if known(n) else None for n in dims), declared(s).quant
+    return Port(records.distinct(s.name, len(taken), taken), DTYPES[s.type], shape, quant, range=expected(s.quant))
 
 
 def expected(quant: records.Quantization | None) -> tuple[float, float] | None:
