@@ -168,6 +168,8 @@ GATHERS = [
     Case("GATHER", [F, const([[0, 2], [1, 1]])], [f32(2, 2, 4)], "GATHER_BATCHED", "GatherOptions",
          {"Axis": 1, "BatchDims": 1},
          {"axis": 1, "batch": 1}),
+    Case("GATHER", [F, const([[0, 2, 1], [3, 1, 0]])], [f32(2, 3)], "GATHER_BATCHED", "GatherOptions",
+         {"Axis": 2, "BatchDims": 2}, {"axis": 2, "batch": 2}),
     Case("GATHER", [F, const([2, 0])], [f32(2, 3, 2)], "GATHER", "GatherOptions", {"Axis": -1}, {"axis": 2}),
     Case("GATHER", [F, scalar(2)], [f32(2, 4)], "GATHER RESHAPE", "GatherOptions", {"Axis": 1}, {}),
     Case("GATHER", [F, const(np.array([1, 0]), "int64")], [F], "GATHER", "GatherOptions"),
