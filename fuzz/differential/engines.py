@@ -66,8 +66,7 @@ def installed(form: str) -> bool:
 
 def peer(model: Model) -> dict[str, Array]:
     """Every tensor that the reference runtime computes, by name; raises `Refused`."""
-    run = _litert if model.form == "tflite" else _onnxruntime
-    return run(model)
+    return litert(model, REFERENCE, OPTIMISED) if model.form == "tflite" else _onnxruntime(model)
 
 
 def ours(model: Model, backend: str) -> dict[str, Array]:
@@ -80,14 +79,18 @@ def ours(model: Model, backend: str) -> dict[str, Array]:
     return {n: np.asarray(a) for n, a in found.items()}
 
 
-def _litert(model: Model) -> dict[str, Array]:
-    """LiteRT's reference kernels, the others where one of the operators has none."""
+#: LiteRT's kernels: those that define what is right, and faster ones.
+REFERENCE, OPTIMISED = "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
+
+
+def litert(model: Model, *kernels: str) -> dict[str, Array]:
+    """LiteRT with these kernels, the next ones where one of the operators is not among them."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
     said = ""
-    for kernels in (OpResolverType.BUILTIN_REF, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES):
+    for each in kernels:
         try:
             lite = Interpreter(model_content=model.data, num_threads=1, experimental_preserve_all_tensors=True,
-                               experimental_op_resolver_type=kernels)
+                               experimental_op_resolver_type=OpResolverType[each])
             lite.allocate_tensors()
             for detail in lite.get_input_details():
                 lite.set_tensor(detail["index"], model.given[detail["name"]])

@@ -131,7 +131,7 @@ def whole(model: Model, about: str, run: Run, other: Run, said: str) -> Finding:
             if noisy[n].shape == want[n].shape:
                 spread[n] = np.fmax(spread[n], _distance(noisy[n], want[n]))
     if all(found[n].shape == want[n].shape and not _far(
-            found[n], want[n], SPREAD * spread[n].max(initial=0.0) + allowance_of(want[n])) for n in model.outputs):
+            found[n], want[n], SPREAD * spread[n] + allowance_of(want[n])) for n in model.outputs):
         return Finding("explained", "propagated")
     return Finding("different", about, "the whole", said)
 
@@ -165,18 +165,22 @@ def shaken(x: Array, noise: np.random.Generator | None) -> Array:
 
 
 def moved(model: Model, run: Run, other: Run, name: str, found: Array, want: Array) -> bool:
-    """Whether rounding noise in an operator's inputs moves its output about as far as it differs."""
-    if found.shape != want.shape or found.dtype != want.dtype or not any(
+    """Whether rounding noise in an operator's inputs moves each element of its output about as far as it differs.
+
+    Each of the two is compared with itself: what one of them does wrong, it does with noise as well.
+    """
+    if (found.shape, found.dtype) != (want.shape, want.dtype) or not any(
             a.dtype.kind == "f" for a in model.given.values()):
         return False
     spread = np.zeros(want.shape)
     for seed in range(NOISES):
         noise = np.random.default_rng(seed)
         fed = model.fed({n: shaken(a, noise) for n, a in model.given.items()})
-        for each in (run, other):
-            shaken_out = each(fed)[name]
-            if shaken_out.shape != want.shape:
+        for each, quiet in ((run, found), (other, want)):
+            noisy = each(fed)[name]
+            if noisy.shape != quiet.shape:
                 return False
-            spread = np.fmax(spread, _distance(shaken_out, want))
-    return not _far(found, want, SPREAD * spread.max(initial=0.0) / 4 + allowance_of(want)) if \
-        want.dtype.kind == "f" else bool((spread[found != want] > 0).all())
+            spread = np.fmax(spread, _distance(noisy, quiet))
+    if want.dtype.kind == "f":
+        return not _far(found, want, SPREAD * spread + allowance(want))
+    return bool((spread[found != want] > 0).all())

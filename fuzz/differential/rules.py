@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .draw import Array
-from .engines import Model
+from .engines import OPTIMISED, Model, litert
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,68 @@ class Rule:
         return single.model.form == self.form and single.operator in self.operators and self.holds(single)
 
 
-def step(single: Single) -> bool:
+def near(single: Single) -> bool:
     """Whether codes are one step apart at most."""
     return single.ours.dtype.kind in "iu" and bool(
         (np.abs(single.ours.astype(np.int64) - single.theirs.astype(np.int64)) <= 1).all())
 
 
+def scales(single: Single, place: int) -> Array:
+    """The scales of a TFLite operator's input."""
+    net = single.model.net                       # type: ignore[attr-defined]
+    return np.atleast_1d(net.tensors[net.operators[-1].inputs[place]].scale or 0.0)
+
+
+def of_channels(single: Single) -> bool:
+    """Codes one step apart, of weights with several scales."""
+    return near(single) and scales(single, 1).size > 1
+
+
+def others_agree(single: Single) -> bool:
+    """Whether LiteRT's optimised kernels give codes at most a step from ours."""
+    found = litert(single.model, OPTIMISED)[single.model.outputs[0]]
+    return near(Single(single.model, single.ours, found))
+
+
+def coarse(single: Single) -> bool:
+    """Codes on a grid whose step is 1 or more."""
+    return max(float(scales(single, k)[0]) for k in (0, 1)) >= 1
+
+
+def exact_sums(single: Single) -> bool:
+    """Whether ours are the sums of products of whole numbers, by NumPy's integers."""
+    model: Any = single.model
+    node = model.nodes[-1]
+
+    def value(place: int) -> Array | int:
+        name = node.input[place] if len(node.input) > place else ""
+        found = model.given.get(name, model.constants.get(name)) if name else None
+        return 0 if found is None else np.asarray(found, np.int64)
+    x, w = value(0) - value(2), value(1) - value(3)
+    if single.operator == "MatMulInteger":
+        return bool((np.matmul(x, w) == single.ours).all())
+    axes = tuple(range(2, np.ndim(x)))
+    taps = np.lib.stride_tricks.sliding_window_view(x, np.shape(w)[2:], axes)
+    found = np.einsum("nchwij,ocij->nohw", taps, w)
+    return bool((found == single.ours).all())
+
+
 #: The rules, the first that holds is told.
-RULES: tuple[Rule, ...] = ()
+RULES = (
+    Rule("one rounding of scales per channel", "tflite", ("FULLY_CONNECTED",), of_channels,
+         "NNAPI has scales per channel in convolutions alone; as one of them it rounds twice, LiteRT's once",
+         "docs/decisions/whose-numbers.md"),
+    Rule("sums of int8 by the reference", "tflite", ("SUM",), others_agree,
+         "the reference kernel's sums of int8 are no sums; the optimised kernel's are, and ours",
+         "docs/decisions/whose-numbers.md"),
+    Rule("comparisons on coarse grids", "tflite",
+         ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"), coarse,
+         "LiteRT takes scales for less than 1 and shifts by a negative number of bits",
+         "docs/decisions/whose-numbers.md"),
+    Rule("sums of pairs in 16 bits", "onnx", ("MatMulInteger", "ConvInteger"), exact_sums,
+         "ONNX Runtime adds products of unsigned by signed bytes in pairs that saturate where there is no VNNI",
+         "docs/decisions/whose-numbers.md"),
+)
 
 
 def explaining(single: Single) -> Rule | None:
