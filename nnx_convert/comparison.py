@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .emit.report import scaled, size
 from .errors import UsageError
@@ -68,7 +68,7 @@ class Comparison:
 def compare(before: Inspection, after: Inspection) -> Comparison:
     """What differs. Of files of two formats, what they become is compared."""
     a, b = (before, after) if before.format == after.format else (_converted(before), _converted(after))
-    ops = _counts([o.source or o.operation for o in a.operations], [o.source or o.operation for o in b.operations])
+    ops = _counts(a.names, b.names)
     types = _counts([t.type for t in a.tensors], [t.type for t in b.tensors])
     both = list(_named(a.tensors, b.tensors))
     return Comparison(
@@ -113,8 +113,7 @@ def met(condition: str, found: Comparison) -> bool:
 
 def _converted(found: Inspection) -> Inspection:
     """The model that a source file becomes, in operations of the table."""
-    own = of_model(found.converted(), found.source, found.bytes)
-    return replace(own, operations=tuple(replace(o, source="") for o in own.operations))
+    return of_model(found.converted(), found.source, found.bytes)
 
 
 def _counts(before: Sequence[str], after: Sequence[str]) -> tuple[Change, ...]:

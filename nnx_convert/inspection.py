@@ -5,6 +5,7 @@ shown as the model it is; its tensors have no names but those of its inputs and 
 """
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -114,6 +115,12 @@ class Inspection:
     def constants(self) -> tuple[TensorRow, ...]:
         """The constant tensors."""
         return tuple(t for t in self.tensors if t.role == "constant")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the file calls its operations, in order: a .nnx file calls them as the op table does."""
+        own = self.format == "nnx"
+        return tuple(o.operation if own else o.source or o.operation for o in self.operations)
 
     @property
     def macs(self) -> int | None:
@@ -254,7 +261,7 @@ def _size(t: Tensor) -> int | None:
     shape = _shape(t)
     if shape is None or None in shape:
         return None
-    return int(np.prod([n or 0 for n in shape], dtype=np.int64)) * t.type.dtype.itemsize
+    return math.prod(n or 0 for n in shape) * t.type.dtype.itemsize
 
 
 def _stored(s: Sparse) -> int:

@@ -6,6 +6,7 @@ set of Python's names. A mark, a comment of HTML in the line before a block, say
     <!-- file: NAME -->        write it to this file
     <!-- output -->            compare it with what the block before it said; `...` stands for anything
     <!-- ends with 4 -->       run it; the last of its commands ends with this code
+    <!-- with: TOOL TOOL -->   run it where these are installed, else do as with those that cannot be run
     <!-- elsewhere: WHY -->    it cannot be run here: only what can be told without running it is tested
     <!-- the ... command -->   a test of its own runs it
 """
@@ -17,6 +18,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -68,21 +70,24 @@ class Reader:
     environment: dict[str, str]
     names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__main__"})
     registered: tuple[dict[str, Any], list[Any]] = field(default_factory=lambda: ({}, []))
-    said: str = ""
+    said: str | None = ""
 
     def follow(self, page: str) -> None:
         """All of the page."""
         for block in blocks(page):
             try:
                 self.do(block)
-            except AssertionError as error:
-                raise AssertionError(f"line {block.line}: {error}") from error
+            except Exception as error:
+                raise AssertionError(f"line {block.line}: {type(error).__name__}: {error}") from error
 
     def do(self, block: Block) -> None:
         """One block."""
         word, rest = block.asked
-        if word == "output":
-            same = doctest.OutputChecker().check_output(block.text, self.said, LIKE)
+        if word == "with" and any(shutil.which(tool) is None for tool in rest.split()):
+            looked_at(block)
+            self.said = None
+        elif word == "output":
+            same = self.said is None or doctest.OutputChecker().check_output(block.text, self.said, LIKE)
             assert same, f"it says\n{self.said}\nand not\n{block.text}"
         elif word == "file":
             (self.folder / rest).parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +96,7 @@ class Reader:
             assert rest, "why it is not run"
             looked_at(block)
         elif not word.endswith(" command"):
-            assert word in ("", "runs", "ends"), f"there is no mark {block.mark!r}"
+            assert word in ("", "runs", "ends", "with"), f"there is no mark {block.mark!r}"
             run: dict[str, Callable[[Block, int], None]] = {"bash": self.bash, "python": self.python}
             assert block.language in run, f"a block of {block.language or 'no language'} that has no mark"
             run[block.language](block, int(rest or 0) if word == "ends" else 0)
@@ -100,8 +105,9 @@ class Reader:
         """Commands: in this process where no shell is needed for them."""
         simple = [plain(line) for line in lines(block.text)]
         if all(simple):
-            *before, last = [self.command(*words) for words in simple if words]
-            assert (before, last) == ([0] * len(before), code), f"it ends with {last}: {self.said}"
+            for n, words in enumerate(filter(None, simple), 1):
+                ended_with, wanted = self.command(*words), code if n == len(simple) else 0
+                assert ended_with == wanted, f"{' '.join(words[0])} ends with {ended_with}: {self.said}"
             return
         after = self.folder / ".environment"
         script = f"{block.text}\nenv -0 > {shlex.quote(str(after))}\n"

@@ -42,6 +42,12 @@ def test_sparsity_shows_in_the_density() -> None:
     assert density.before is not None and density.after is not None and density.after < 0.2 < density.before
 
 
+def test_operations_of_converted_files_are_called_as_the_table_does() -> None:
+    sparse = MODELS / "digits_sparse.tflite"
+    kept, folded = (inspect(to_bytes(nnx.convert(sparse, nnx.Target(sparse=way)))) for way in ("keep", "fold"))
+    assert [(c.of, c.before, c.after) for c in compare(kept, folded).ops] == [("DENSIFY", "3", "0")]
+
+
 @pytest.mark.parametrize(("before", "after", "growth"), [
     (100, 105, 0.05), (100, 100, 0.0), (0, 0, 0.0), (0, 5, None), (None, 5, None), (5, None, None), (200, 50, -0.75)])
 def test_growth(before: float | None, after: float | None, growth: float | None) -> None:

@@ -43,7 +43,7 @@ def summary(found: Inspection) -> Iterator[tuple[str, str]]:
     """The screen without a section: counts, and the largest of everything."""
     constants = sum(t.bytes or 0 for t in found.constants)
     yield from headed(f"{found.source}   {found.format}, {size(found.bytes)}", "")
-    names = Counter(o.source or o.operation for o in found.operations)
+    names = Counter(found.names)
     yield from wrapped("operations", f"{len(found.operations)}: {listed(dict(names.most_common()))}")
     types = Counter(t.type.removeprefix(PREFIX) for t in found.tensors)
     yield from wrapped("tensors", f"{len(found.tensors)}: {listed(dict(types.most_common()))}")

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import NnxError, UsageError
+from ..errors import NnxError, UsageError, near
 from ..graph import Evaluate, Build, Graph, GraphError, Value
 from ..ops.elementwise import LOGICAL_AND, MAXIMUM
 from ..ops.shape import CONCATENATION, RESHAPE, SLICE, TRANSPOSE
+from ..schema import OPS
 from ..target import Target
 from ..types import B8, I32, known
 from . import (  # noqa: F401  (they register their rules)
@@ -27,7 +28,7 @@ from .narrow64 import narrow64
 from .patterns import patterns
 from .qdq import fusing
 from .retype import unsigning
-from .rewrite import Event, Pass, prune, throughout
+from .rewrite import Event, Pass, Rules, prune, throughout
 from .sharing import shared
 from .spread import SPREAD
 
@@ -124,7 +125,11 @@ def register_pass(step: Pass) -> Pass:
 
 
 def guarded(step: Pass) -> Pass:
-    """A user's pass, whose faults are told as such."""
+    """A user's pass, whose faults are told as such; raises `UsageError` where it has rules for what is no operation."""
+    if isinstance(step, Rules) and (lost := sorted(step.by_op.keys() - {*OPS, "*"})):
+        raise UsageError(f"the pass {named(step)} has a rule for {lost[0]!r}, and there is no such operation",
+                         hint=near(lost[0], OPS, "`nnx-convert ops` lists them"))
+
     def guarded_step(graph: Graph, target: Target, trace: list[Event]) -> Graph:
         try:
             made = step(graph, target, trace)

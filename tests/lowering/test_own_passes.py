@@ -98,6 +98,14 @@ def test_a_pass_that_fails_is_the_users(step: object, words: str) -> None:
         nnx.convert(bounded(1, 2), passes=[step])  # type: ignore[list-item]
 
 
+@pytest.mark.parametrize(("name", "hint"), [("softmax", "did you mean SOFTMAX"), ("qqq", "nnx-convert ops")])
+def test_a_rule_for_what_is_no_operation_is_refused(name: str, hint: str) -> None:
+    step = nnx.Rules("typo")
+    step.on(name)(relu_for_tanh)
+    with pytest.raises(UsageError, match=f"the pass typo has a rule for '{name}'.*{hint}"):
+        nnx.convert(INT8, passes=[step])
+
+
 def test_a_step_has_its_operands() -> None:
     first = next(iter(nnx.convert(INT8)))
     assert (first.index, first.name, first.origin, first.level) == (0, "CONV_2D", "op 0 CONV_2D", 30)
