@@ -82,6 +82,8 @@ def runs(data: bytes) -> object:
     got, other = answer(model, "native", given)
     if (want is None) != (got is None):
         raise Different(f"NumPy: {refused or 'runs'}; native: {other or 'runs'}")
+    if any(not o.op.pure for m in every(model) for o in m.operations):
+        return want                               # each run draws numbers of its own
     for i, (a, b) in enumerate(zip(got or (), want or (), strict=True)):
         if said := apart(a, b):
             raise Different(f"output {i}: {said}")

@@ -33,10 +33,13 @@ def edited(data: bytes, r: random.Random) -> bytes | None:
     if not model.HasField("graph"):
         return None
     graph = r.choice(list(graphs(model.graph)))
-    for _ in range(20):
-        edit = r.choice(EDITS)
-        if edit(model if edit in WHOLES else graph, r):
-            break
+    try:
+        for _ in range(20):
+            edit = r.choice(EDITS)
+            if edit(model if edit in WHOLES else graph, r):
+                break
+    except (UnicodeDecodeError, TypeError):        # a text that is no Unicode is bytes, which nothing takes
+        return None
     return bytes(model.SerializeToString(deterministic=True))
 
 
@@ -103,15 +106,13 @@ def _message(m: Any, f: Any, every: Sequence[Any], r: random.Random) -> bool:
         if held and r.random() < 0.4:
             del held[r.randrange(len(held))]
         elif like:
-            held.add().CopyFrom(r.choice(like))
+            held.add().ParseFromString(r.choice(like).SerializeToString())     # it may be within what is copied
         else:
             held.add()
     elif m.HasField(f.name) and r.random() < 0.4:
         m.ClearField(f.name)
     else:
-        copy = type(held)()
-        copy.CopyFrom(r.choice(like) if like and r.random() < 0.8 else held)
-        held.CopyFrom(copy)
+        held.ParseFromString((r.choice(like) if like and r.random() < 0.8 else held).SerializeToString())
     return True
 
 
