@@ -122,11 +122,7 @@ class Binder:
             raise Dynamic(origin)
         try:
             with failing(o.op.name, origin):
-                found = computed(kernel.compute, self.site(o, args, outs), o.op, args)
-                for i, (t, array) in enumerate(zip(outs, found, strict=True)):
-                    if not t.agrees(Tensor(t.type, array.shape)):
-                        raise ValueError(f"output {i} has shape {list(array.shape)}, the model says {list(t.shape)}")
-                return found
+                return computed(kernel.compute, self.site(o, args, outs), o.op, args)
         except NeedsValue as error:
             raise Dynamic(origin) from error
 
@@ -251,9 +247,16 @@ def execute(step: Step, arrays: Mapping[Slot, Array], outs: Mapping[Slot, Tensor
 
 
 def computed(compute: Callable[..., Compute], site: Site, op: OpDef, args: Mapping[str, Any]) -> Sequence[Array]:
-    """The outputs of a kernel that chooses their sizes; raises `NeedsValue` where an argument is no constant."""
+    """The outputs of a kernel that chooses their sizes.
+
+    Raises `NeedsValue` where an argument is no constant, `ValueError` where a size is not that which the model says.
+    """
     values = [mapped(args[n], _value) for n in tensor_names(op)]
-    return compute(site, **args)(*values)
+    found = compute(site, **args)(*values)
+    for i, (t, array) in enumerate(zip(site.outs, found, strict=True)):
+        if not t.agrees(Tensor(t.type, array.shape)):
+            raise ValueError(f"output {i} has shape {list(array.shape)}, the model says {list(t.dims or ())}")
+    return found
 
 
 def pure(model: Model, o: Operation) -> bool:
