@@ -35,6 +35,7 @@ def options(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--native", type=int, default=1, help="run every so many natively as well (1: all, 0: none)")
     parser.add_argument("--no-peer", action="store_true", help="compare only the two backends")
     parser.add_argument("--recipes", type=Path, help="append what differs to this file")
+    parser.add_argument("--again", type=Path, help="judge the recipes of a file once more, and no others")
     parser.add_argument("--show", action="store_true", help="print the first model and what becomes of it, in here")
     return parser.parse_args(words)
 
@@ -51,20 +52,24 @@ def main(words: Sequence[str] | None = None) -> int:
         made = model(chosen.format, chosen.seed)
         print(made, judge(made, not chosen.no_peer, chosen.native > 0), sep="\n")
         return 0
-    tasks = [Task(chosen.format, seed, not chosen.no_peer, bool(chosen.native) and seed % chosen.native == 0)
-             for seed in range(chosen.seed, chosen.seed + chosen.count)]
-    began, found = time.monotonic(), Count()
+    seeds = [(chosen.format, seed) for seed in range(chosen.seed, chosen.seed + chosen.count)]
+    if chosen.again:
+        found = map(json.loads, chosen.again.read_text().splitlines())
+        seeds = list(dict.fromkeys((each["format"], each["seed"]) for each in found))
+    tasks = [Task(form, seed, not chosen.no_peer, bool(chosen.native) and seed % chosen.native == 0)
+             for form, seed in seeds]
+    began, count = time.monotonic(), Count()
     for each in judging(tasks, chosen.workers):
-        found.add(each)
+        count.add(each)
         if each.finding.kind in BAD:
             print(recipe(each), flush=True)
             if chosen.recipes:
                 with chosen.recipes.open("a") as file:
                     file.write(recipe(each) + "\n")
-        if found.models % 500 == 0:
-            print(f"{found} in {time.monotonic() - began:.0f} s", flush=True)
-    print(found.whole(), f"{time.monotonic() - began:.0f} s", sep="\n")
-    return int(any(found.kinds[k] for k in BAD))
+        if count.models % 500 == 0:
+            print(f"{count} in {time.monotonic() - began:.0f} s", flush=True)
+    print(count.whole(), f"{time.monotonic() - began:.0f} s", sep="\n")
+    return int(any(count.kinds[k] for k in BAD))
 
 
 def recipe(judged: Judged) -> str:

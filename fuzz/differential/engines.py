@@ -17,6 +17,10 @@ Tensors = Mapping[str, Array]
 PEERS = {"tflite": "ai_edge_litert", "onnx": "onnxruntime"}
 
 
+#: What models are converted for: a device, and one where ONNX's codes stay floats between them, rounded as ONNX does.
+DEVICE, FLOATS = nnx_convert.Target(), nnx_convert.Target(qdq="floats")
+
+
 class Model(Protocol):
     """A model with inputs for it; tensors go by their names in the file."""
 
@@ -69,10 +73,10 @@ def peer(model: Model) -> dict[str, Array]:
     return litert(model, REFERENCE, OPTIMISED) if model.form == "tflite" else _onnxruntime(model)
 
 
-def ours(model: Model, backend: str) -> dict[str, Array]:
+def ours(model: Model, backend: str, target: nnx_convert.Target = DEVICE) -> dict[str, Array]:
     """The outputs by name; raises `Refused` on what is not supported, and on a fault whatever it is."""
     try:
-        compiled = nnx_convert.compile(nnx_convert.convert(model.data), backend=backend)
+        compiled = nnx_convert.compile(nnx_convert.convert(model.data, target), backend=backend)
         found = compiled.run(dict(model.given))
     except NnxError as error:
         raise Refused(error.said) from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .draw import Array
-from .engines import Model, Refused, Tensors, ours, peer
+from .engines import DEVICE, FLOATS, Model, Refused, Tensors, ours, peer
 from .rules import Single, explaining
 
 #: Floats may differ by this part of the largest one.
@@ -49,8 +49,7 @@ def allowance(want: Array) -> float:
 
 
 def _far(found: Array, want: Array, allowed: float | Array) -> str:
-    with np.errstate(invalid="ignore", over="ignore"):
-        near = np.abs(found.astype(np.float64) - want.astype(np.float64)) <= allowed
+    near = _distance(found, want) <= allowed
     same = near | (found == want) | (np.isnan(found) & np.isnan(want))
     return "" if same.all() else _first(found, want, np.logical_not(same))
 
@@ -70,7 +69,8 @@ def differing(found: Tensors, want: Tensors, names: Sequence[str]) -> str:
 
 def judge(model: Model, with_peer: bool = True, native: bool = True) -> Finding:
     """Run a model by all and compare."""
-    found, theirs, refusal = None, None, ""
+    found: Tensors
+    theirs, refusal = None, ""
     if with_peer:
         try:
             theirs = peer(model)
@@ -88,8 +88,14 @@ def judge(model: Model, with_peer: bool = True, native: bool = True) -> Finding:
                 return judged
     if theirs is None:
         return Finding("peer", detail=refusal) if with_peer else Finding("equal")
+    def exactly(each: Model) -> Tensors:
+        return ours(each, "numpy", target)
+
+    target = FLOATS if any("Linear" in o for o in model.operators) and model.form == "onnx" else DEVICE
+    if target is FLOATS:
+        found = exactly(model)
     if said := differing(found, theirs, model.outputs):
-        return located(model, "peer", lambda m: ours(m, "numpy"), peer, said, theirs)
+        return located(model, "peer", exactly, peer, said, theirs)
     return Finding("equal")
 
 
@@ -142,8 +148,10 @@ def allowance_of(want: Array) -> float:
 
 
 def _distance(a: Array, b: Array) -> Array:
+    """How far numbers are apart; NaN where that is not known."""
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
     with np.errstate(invalid="ignore", over="ignore"):
-        found: Array = np.nan_to_num(np.abs(a.astype(np.float64) - b.astype(np.float64)), nan=0.0, posinf=np.inf)
+        found: Array = np.abs(a.astype(wide) - b.astype(wide))
     return found
 
 

@@ -178,7 +178,10 @@ class Growing:
 
     def op(self, name: str, inputs: Sequence[Value | str], outputs: Sequence[Value | str], domain: str = "",
            **attributes: Any) -> Value:
-        """A node whose outputs become values of the model; the first of them."""
+        """A node whose outputs become values of the model; the first of them.
+
+        A name instead of an output is one that no value stands for: a list, or left out where it is empty.
+        """
         given = [v if isinstance(v, str) else v.name for v in inputs]
         while given and not given[-1]:
             given.pop()
@@ -186,7 +189,7 @@ class Growing:
         self.nodes.append(helper.make_node(name, given, named, domain=domain, **attributes))
         made = [v for v in outputs if isinstance(v, Value)]
         self.values += made
-        return made[0]
+        return made[0] if made else self.values[-1]
 
     def simple(self, name: str, x: Value, low: float, high: float, **attributes: Any) -> Value:
         """A node on one value that keeps its type and shape."""

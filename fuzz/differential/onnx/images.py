@@ -26,7 +26,8 @@ def conv(m: Growing, x: Value) -> None:
     pads, said = padded(m, space, kernel, dilations, strides)
     sizes = [(n + a + b - (k - 1) * d - 1) // s + 1
              for n, (a, b), k, d, s in zip(space, pads, kernel, dilations, strides, strict=True)]
-    if min(sizes) < 1:
+    # ONNX Runtime takes no dilations with pads that a name stands for.
+    if min(sizes) < 1 or set(dilations) != {1} and said.get("auto_pad", "").startswith("SAME"):
         raise Unfit
     fan = channels // group * math.prod(kernel)
     weight = m.floats((outputs, channels // group, *kernel), -1 / math.sqrt(fan), 1 / math.sqrt(fan))
@@ -52,7 +53,9 @@ def padded(m: Growing, space: tuple[int, ...], kernel: list[int], dilations: lis
         return pads, {"pads": [a for a, _ in pads] + [b for _, b in pads]}
     pads = []
     for n, k, d, s in zip(space, kernel, dilations, strides, strict=True):
-        more = max(0, (-(-n // s) - 1) * s + (k - 1) * d + 1 - n)
+        more = (-(-n // s) - 1) * s + (k - 1) * d + 1 - n
+        if more < 0:                             # ONNX Runtime pads by less than nothing, or refuses it
+            raise Unfit
         small, large = more // 2, more - more // 2
         pads.append((small, large) if how == "SAME_UPPER" else (large, small))
     return pads, {"auto_pad": how}
@@ -71,7 +74,7 @@ def transposed(m: Growing, x: Value) -> None:
     strides = [m.draw.between(1, 3) for _ in space]
     dilations = [m.draw.one([1, 1, 2]) for _ in space]
     pads = [(m.draw.between(0, 1), m.draw.between(0, 1)) for _ in space]
-    more = [m.draw.between(0, max(s, d) - 1) for s, d in zip(strides, dilations, strict=True)]
+    more = [m.draw.between(0, s - 1) for s in strides]
     sizes = [(n - 1) * s + (k - 1) * d + 1 - a - b + o for n, k, s, d, (a, b), o in zip(
         space, kernel, strides, dilations, pads, more, strict=True)]
     if min(sizes) < 1:
@@ -143,6 +146,8 @@ def normalisation(m: Growing, x: Value) -> None:
     name = m.draw.one(["BatchNormalization", "InstanceNormalization", "LRN"])
     y = m.made("float32", x.shape, -20 * x.bound - 5, 20 * x.bound + 5)
     if name == "LRN":
+        if x.rank != 4:
+            raise Unfit
         m.op(name, [x], [y], size=m.draw.one([1, 3, 5]), alpha=m.draw.real(0.1, 1), beta=m.draw.one([0.5, 0.75]),
              bias=1.0)
     elif name == "InstanceNormalization":

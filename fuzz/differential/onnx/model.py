@@ -10,11 +10,11 @@ import numpy as np
 from onnx import GraphProto, NodeProto, helper, numpy_helper
 
 from ..draw import Array, Draw
-from . import elementwise, flow, images, products, shaping
+from . import coded, elementwise, flow, images, products, rarer, shaping
 from .growing import Growing
 
 #: The modules whose steps there are.
-FAMILIES = (elementwise, shaping, images, products, flow)
+FAMILIES = (elementwise, shaping, images, products, flow, coded, rarer)
 VERSIONS = tuple(range(7, 22))
 Tensors = Mapping[str, Array]
 
@@ -42,6 +42,8 @@ class Onnx:
             [self._info(n, None) for n in self.outputs],
             [numpy_helper.from_array(a, n) for n, a in self.constants.items() if n in used])
         opsets = [helper.make_opsetid("", self.version)]
+        if any(n.domain for n in self.nodes):
+            opsets.append(helper.make_opsetid("com.microsoft", 1))
         found: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
         return found
 
@@ -71,9 +73,15 @@ class Onnx:
 
     def parts(self) -> list[Onnx]:
         """Each node as a model of its own; what they are given is not there yet."""
-        return [replace(self, nodes=[n], given={}, inputs=tuple(dict.fromkeys(
-            i for i in read(n) if i and i not in self.constants)), outputs=tuple(o for o in n.output if o))
-            for n in self.nodes]
+        return [self._part(n) for n in self.nodes if any(o in self.dtypes for o in n.output)]
+
+    def _part(self, node: NodeProto) -> Onnx:
+        """A node, behind those that give it lists."""
+        lists = [n for n in self.nodes for o in n.output if o not in self.dtypes and o in node.input]
+        inputs = dict.fromkeys(i for n in (*lists, node) for i in read(n) if i in self.dtypes and
+                               i not in self.constants)
+        return replace(self, nodes=[*lists, node], given={}, inputs=tuple(inputs),
+                       outputs=tuple(o for o in node.output if o))
 
     def fed(self, given: Tensors) -> Onnx:
         """The same with other values for its inputs."""
@@ -110,6 +118,6 @@ def model(seed: int) -> Onnx:
         m.grow(draw.one([1, 1, 2, 3, 3, 4, 5, 6, 8, 10, 12]))
     used = {n for node in m.nodes for n in read(node)}
     made = [o for node in m.nodes for o in node.output if o]
-    outputs = tuple(o for o in made if o not in used or draw.chance(0.1))
+    outputs = tuple(o for o in made if o in m.dtypes and (o not in used or draw.chance(0.1)))
     given = {n: a for n, a in m.given.items() if n in used}
     return Onnx(m.version, m.nodes, m.constants, m.dtypes, tuple(given), outputs, given, draw.chance(0.1))

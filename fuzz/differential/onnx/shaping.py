@@ -309,7 +309,7 @@ def about_shapes(m: Growing, x: Value) -> None:
         m.op(name, [shape], [m.made("float32", x.shape, 0, 0)])
 
 
-@step("i", range(4), since=9)
+@step("i", range(1, 4), since=9)
 def one_hot(m: Growing, x: Value) -> None:
     """OneHot of indices, some of them outside."""
     depth = m.draw.between(1, 7)

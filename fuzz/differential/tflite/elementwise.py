@@ -302,8 +302,9 @@ CASTS = {"float32": 0, "int32": 2, "int64": 4, "bool": 6, "int8": 9, "int16": 7,
 @step("fib", weight=2)
 def cast(m: Growing, x: Value) -> None:
     """CAST between floats, integers and truth values."""
-    to = m.draw.one(["float32", "float32", "int32", "int64", "bool"])
-    if to == x.dtype or x.kind == "f" and x.bound > 1e8:
+    small = x.bound < 100
+    to = m.draw.one(["float32", "float32", "int32", "int64", "bool", *["int16", "int8", "uint8"] * small])
+    if to == "uint8" and x.low < 0 or to == x.dtype or x.kind == "f" and x.bound > 1e8:
         raise Unfit
     low, high = (0, 1) if to == "bool" else (x.low, x.high)
     m.op("CAST", [x], [m.made(to, x.shape, low, high)], "CastOptions",

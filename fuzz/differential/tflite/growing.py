@@ -134,6 +134,11 @@ class Growing:
             low, high = ((c - zero) * scale for c in CODES[dtype])
         return Value(index, dtype, self.net.tensors[index].shape, scale, zero, low, high)
 
+    def counted(self, dtype: str, *shape: int) -> Value:
+        """A tensor whose first size follows from what an operator is given."""
+        index = self.tensor(dtype, (1, *shape), signature=(-1, *shape))
+        return Value(index, dtype, (1, *shape))
+
     def like(self, x: Value, shape: Sequence[int] | None = None) -> Value:
         """One that holds the same numbers, in another shape perhaps."""
         return self.made(x.dtype, x.shape if shape is None else shape, x.low, x.high, scale=x.scale, zero=x.zero)

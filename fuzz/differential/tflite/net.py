@@ -23,6 +23,7 @@ class Tensor:
     axis: int = 0
     sparsity: Sparsity | None = None
     variable: bool = False
+    signature: Shape | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,7 @@ class Net:
     def _write(self, writer: TFLiteWriter) -> None:
         for i, t in enumerate(self.tensors):
             writer.tensor(f"t{i}", t.dtype, t.shape, t.data, scale=t.scale, zero=t.zero, axis=t.axis,
-                          sparsity=t.sparsity, variable=t.variable)
+                          sparsity=t.sparsity, variable=t.variable, signature=t.signature)
         for o in self.operators:
             writer.op(o.name, o.inputs, o.outputs, o.options, o.values, o.version, o.intermediates)
 
