@@ -62,7 +62,8 @@ def convert(**options: Any) -> Work:
               help="Draw the inputs that are not given: floats normal, integers of 8 and 16 bits over all of their "
                    "range, wider ones from 0 to 9. One seed, one set of inputs.")
 @click.option("--tap", "taps", multiple=True, metavar="TENSOR",
-              help="Give this tensor of the source file beside the outputs; repeatable.")
+              help="Give this tensor of the source file beside the outputs; repeatable. Those of a .nnx file are "
+                   "called as `inspect --tensors` does, %4.")
 @click.option("--output", metavar="OUT.npz", type=MODEL, help="Write the outputs by their names.")
 @click.option("--expect", metavar="GOLDEN.npz", type=MODEL,
               help="Compare the outputs, by their names or as ref_out0 or out0; ends with 1 where they differ.")

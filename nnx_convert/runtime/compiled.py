@@ -101,8 +101,9 @@ class CompiledModel:
         `signature`: inputs and outputs have the names and the order of that entry point. A state given as an
         input counts for this run; what the run leaves is the state of the next. `tap` names tensors of the source file
         to be returned after the outputs, by these names or in this order, in the file's own order of axes; they are
-        computed in another program, whose random draws are its own. `UsageError` on a name that there is not, on a
-        tensor that lowering made a part of another operation, and where the model was not compiled from a source file.
+        computed in another program, whose random draws are its own. Of a .nnx file, or a Model, they are the model's
+        own, by the numbers of their operands, as "%4". `UsageError` on a name that there is not, and on a tensor that
+        lowering made a part of another operation.
         """
         if tap:
             taps: dict[str, Any] = dict.fromkeys([tap] if isinstance(tap, str) else tap)
@@ -152,8 +153,8 @@ class CompiledModel:
     def _run_tapped(self, inputs: Sequence[Any], taps: dict[str, Any]) -> list[Any]:
         """The same, and the tensors that are asked for."""
         if self._taps is None:
-            raise UsageError("the model was not compiled from a source file, so its tensors have no names",
-                             hint="compile the .tflite or .onnx file itself")
+            from .taps import Numbered
+            self._taps = Numbered(self.model, *self._made)
         own = {self.outputs[i].name for i in self._returned}
         names = [n for n in taps if n not in own]
         with self._state.open(rim.completed(self._rim.inputs, inputs)) as complete:

@@ -87,11 +87,35 @@ def without_source(model: nnx.CompiledModel) -> nnx.CompiledModel:
 @pytest.mark.parametrize(("make", "names", "words"), [
     (lambda m: m, ["nope"], "there is no tensor 'nope' (the tensors are b, c, d)"),
     (lambda m: m, ["b", "a"], "the tensor 'a' is not computed by itself"),
-    (without_source, ["b"], "not compiled from a source file"),
+    (without_source, ["b"], "there is no tensor 'b': the model was not compiled from a source file"),
+    (without_source, ["%0"], "there is no tensor '%0'"),
     (lambda m: pickle.loads(pickle.dumps(m)), ["b"], "not compiled from a source file")])
 def test_what_is_not_to_be_had(make: Any, names: list[str], words: str) -> None:
     with pytest.raises(UsageError, match=re.escape(words)):
         make(nnx.compile(images())).run([np.zeros((1, 3, 6, 6), np.float32)], tap=names)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_tensors_of_a_converted_model_have_numbers(backend: str, tmp_path: Path) -> None:
+    nnx.convert(DIGITS).save(tmp_path / "m.nnx")
+    x = np.random.default_rng(0).integers(-128, 128, (1, 8, 8, 1)).astype(np.int8)
+    want = nnx.compile(DIGITS).run({"image": x}, tap=["conv1", "flat", "dense"])
+    steps = {step.origin.split()[1]: step for step in nnx.load(tmp_path / "m.nnx")}
+    model = nnx.load(tmp_path / "m.nnx")
+    names = [f"%{model.operations[steps[n].index].outputs[0]}" for n in ("0", "6", "7")]
+    compiled = nnx.compile(tmp_path / "m.nnx", backend=backend)
+    found = compiled.run({"image": x}, tap=names)
+    assert list(found) == ["probabilities", *names]
+    for (name, array), expected in zip(found.items(), want.values(), strict=True):
+        np.testing.assert_array_equal(array, expected, name)
+    np.testing.assert_array_equal(compiled.run([x], tap=names[1])[1], want["flat"])
+
+
+def test_numbered_tensors_see_the_states_of_their_run() -> None:
+    model, one = without_source(nnx.compile(running_total())), np.ones(2, np.float32)
+    name = next(f"%{i}" for o in model.model.operations for i in o.outputs if i not in model.model.outputs)
+    found = [model.run([one], tap=[name])[1].tolist() for _ in range(3)]
+    assert len({str(f) for f in found}) == 3 and model.state["total"].tolist() == [3, 3]
 
 
 def test_the_command_taps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
