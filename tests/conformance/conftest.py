@@ -1,19 +1,26 @@
-"""Every conformance test runs in NumPy and natively, there with both cores however small a model is.
+"""Every conformance test runs in NumPy and natively, there with both cores however small a model is, and in memory with
+guards around each array: half the tests have them behind arrays, the others before; $NNX_GUARDS says where for all.
 
 Without the external suites, tests that are about nothing else are not collected; the header says so.
 """
 from __future__ import annotations
 
+import os
+import zlib
+
 import pytest
+from guards import Guarded
 from shared import SHARED
 
 from nnx_convert.runtime.backends import VARIABLE
-from nnx_convert.runtime.codegen import effort
+from nnx_convert.runtime.codegen import effort, pages
 
 collect_ignore = [] if SHARED else ["test_cases.py", "test_sparse.py", "test_zoo.py", "test_onnx_models.py",
                                   "test_xnnpack.py", "test_verify.py"]
 
 
+#: Where guards are.
+SIDES = ("behind", "before")
 #: Cases whose outputs are the softmax of equal sums near 1e10: NumPy's matrix products give these to seven digits only,
 #: and on some processors not alike for all columns. Native code, which sums all of them in one order, is asked twice.
 AMPLIFIED = {"light_squeezenet", "test_squeezenet"}
@@ -26,4 +33,6 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     chosen = "native" if case is not None and case.params.get("name") in AMPLIFIED else str(request.param)
     monkeypatch.setenv(VARIABLE, chosen)
     monkeypatch.setattr(effort, "LEAST", 0.0)
+    side = os.environ.get("NNX_GUARDS") or SIDES[zlib.crc32(request.node.nodeid.encode()) % len(SIDES)]
+    monkeypatch.setattr(pages, "MEMORY", Guarded(SIDES.index(side) == 0))
     return chosen
