@@ -169,11 +169,14 @@ def gelu(f: Function, type: str, x: str) -> str:
 
 
 def gelu_by_tanh(f: Function, type: str, x: str) -> str:
-    """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3))), off by 4e-7 of x at most."""
+    """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3))), off by 4e-7 of x at most; of an infinity below
+    0, what is no number."""
     square = f.let(f"fmul {type} {x}, {x}")
     cubic = f.let(f"fmul {type} {square}, {number(type, 0.044715)}")
     inner = f.fma(type, cubic, x, x)
-    curve = tanh(f, type, f.let(f"fmul {type} {inner}, {number(type, math.sqrt(2 / math.pi))}"))
+    inner = f.let(f"fmul {type} {inner}, {number(type, math.sqrt(2 / math.pi))}")
+    least = f.let(f"fcmp olt {type} {inner}, {number(type, -TANH_MOST)}")      # 1 less 1 is 0, however large x is
+    curve = select(f, type, least, number(type, -1), tanh(f, type, inner))
     half = f.let(f"fmul {type} {x}, {number(type, 0.5)}")
     return f.let(f"fmul {type} {half}, {f.let(f'fadd {type} {curve}, {number(type, 1)}')}")
 

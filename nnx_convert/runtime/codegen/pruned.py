@@ -298,7 +298,8 @@ def _make(w: Workshop, group: Group) -> Task:
 
 def packed(w: Array, bias: Array, pitch: int, turns: int) -> tuple[Array, Array]:
     """What `Sums` is told of outputs, those with the fewest steps first, and of their steps. A weight more is a zero
-    of a channel that an output has none for, if there is one."""
+    of a channel that an output has none for, if there is one; else the last is there in halves: no zero meets infinity.
+    """
     there = w != 0
     steps = -(-there.sum(1) // turns)
     order = np.argsort(steps, kind="stable")
@@ -312,7 +313,7 @@ def packed(w: Array, bias: Array, pitch: int, turns: int) -> tuple[Array, Array]
         own = columns[n, :steps[n] * turns]
         row = pairs[end - len(own):end]
         row["at"], row["weight"] = own * pitch, w[n, own]
-        row["weight"][w.shape[1]:] = 0                               # all are its own: the last one a second time
+        row["weight"][w.shape[1] - 1:] /= 1 + max(0, len(own) - w.shape[1])     # all are its own: the last in two
     return heads.view(np.uint8), pairs.view(np.uint8)
 
 

@@ -97,11 +97,11 @@ def MINIMUM(site: Site, x: Tensor, y: Tensor) -> Run:
 def sloped(y: Tensor | float) -> tuple[Step, int, int]:
     """x where x >= 0, else y * x, as a step, its scratch arrays and its passes, the cheapest that y allows."""
     known = y if isinstance(y, float) else y.data
-    if known is not None and np.all((0 <= known) & (known <= 1)):
+    if known is not None and np.all((0 < known) & (known <= 1)):
         return partial(_steeper, np.maximum), 1, 2
     if known is not None and np.all((known >= 1) & np.isfinite(known)):
         return partial(_steeper, np.minimum), 1, 2
-    return _both_sides, 1, 4
+    return _below, 1, 3
 
 
 def _steeper(pick: np.ufunc, out: Array, x: Array, y: Array, t: Array) -> None:
@@ -109,11 +109,12 @@ def _steeper(pick: np.ufunc, out: Array, x: Array, y: Array, t: Array) -> None:
     pick(x, t, out=out)
 
 
-def _both_sides(out: Array, x: Array, y: Array, t: Array) -> None:
-    np.minimum(x, 0, out=t)
-    np.multiply(t, y, out=t)
-    np.maximum(x, 0, out=out)
-    np.add(out, t, out=out)
+def _below(out: Array, x: Array, y: Array, t: Array) -> None:
+    """Of what is not below 0, y does not count, whatever it is."""
+    below = x < 0
+    np.multiply(x, y, out=t)
+    np.copyto(out, x)
+    np.copyto(out, t, where=below)
 
 
 @kernel(e.PRELU, inplace=("x",))

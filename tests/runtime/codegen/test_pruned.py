@@ -123,6 +123,13 @@ def test_what_is_added_to_the_weights_is_zero_and_read_where_there_is_none() -> 
     assert (found == w).all()
 
 
+def test_no_zero_that_the_filter_has_not_meets_infinity() -> None:
+    w = np.random.default_rng(0).uniform(1, 2, (3, 5)).astype(np.float32)
+    heads, pairs = packed(w, np.zeros(3, np.float32), 256, 2)
+    steps = pairs.view([("at", "<i4"), ("w", "<f4")])
+    assert len(steps) == 2 * heads.view("<i4")[::3].sum() == 18 and (steps["w"] != 0).all()
+
+
 @pytest.mark.parametrize("machine", [*MACHINES.values(), WIDEST])
 def test_no_sum_spills(machine: Machine) -> None:
     m = Module(machine)

@@ -100,14 +100,15 @@ def test_fused_activation(op: OpDef, act: int) -> None:
     np.testing.assert_allclose(got, np.clip(BINARY[op](x, y), *BOUNDS[act]).astype(np.float32), rtol=1e-6)
 
 
-SLOPES = {"within 0 and 1": [0.0, 0.25, 1.0], "above 1": [1.0, 1.5, 30.0], "any": [-2.0, 0.5, 3.0]}
+SLOPES = {"within 0 and 1": [0.1, 0.25, 1.0], "above 1": [1.0, 1.5, 30.0], "any": [-2.0, 0.5, 3.0],
+          "none": [0.0, -0.0, 1.0], "infinite": [np.inf, -np.inf, np.nan]}
 
 
 @pytest.mark.parametrize("slope", SLOPES.values(), ids=SLOPES)
 def test_prelu_by_slope(slope: list[float]) -> None:
     """Each way to compute it gives the formula's float, not a number included."""
     x = np.linspace(-8, 8, 3 * 999, dtype=np.float32).reshape(-1, 3)
-    x[5], x[6], x[7, 0] = np.nan, -0.0, -np.inf
+    x[5], x[6], x[7, 0], x[8] = np.nan, -0.0, -np.inf, np.inf
     y = np.array(slope, np.float32)
     with np.errstate(invalid="ignore"):
         want = np.where(x >= 0, x, y * x)
