@@ -158,8 +158,10 @@ def run(m: Module, prefix: str, layout: Layout, into: Sequence[Side], out: Seque
     for n, side in enumerate(out):
         source = layout.shop.place(layout.program.outputs[side.number])
         moved(m, f, source, dense(replace(source, base="%source", offset=0)), f.load("ptr", "%outputs", 8 * n, 8))
-    fault = f.let(f"lshr i64 {f.load('i64', '%arena', layout.fault, 8)}, 32")
-    f.finish(f"i32 {f.let(f'trunc i64 {fault} to i32')}")
+    fault = f.load("i64", "%arena", layout.fault, 8)
+    number = f.let(f"lshr i64 {f.let(f'xor i64 {fault}, -1')}, 32")              # see `tasks.tell`
+    number = f.select(f.let(f"icmp eq i64 {fault}, 0"), "i64", "0", number)
+    f.finish(f"i32 {f.let(f'trunc i64 {number} to i32')}")
 
 
 def dense(p: Place) -> Place:

@@ -13,7 +13,7 @@ from .ir import SHARED, Function, Module
 from .machine import Machine
 from .places import Place, dense_strides
 from .strides import ENOUGH
-from .tasks import Family, Group, Task, Workshop, native
+from .tasks import Family, Group, Task, Workshop, native, tell
 
 INDEX = 4
 
@@ -29,11 +29,7 @@ class Check:
     def emit(self, f: Function, index: str) -> str:
         """Emit the test of an index of 64 bits; the index, or 0 in place of one that fails."""
         wrong = f.let(f"icmp uge i64 {index}, {self.size}")
-
-        def tell() -> None:
-            low = f.let(f"and i64 {index}, {0xFFFFFFFF}")
-            f.store("i64", f.let(f"or i64 {low}, {self.number << 32}"), "%arena", self.fault, 8)
-        f.when(wrong, tell)
+        f.when(wrong, lambda: tell(f, self.number, f.let(f"trunc i64 {index} to i32"), self.fault))
         return f.select(wrong, "i64", "0", index)
 
 

@@ -98,8 +98,8 @@ class Frame:
                 raise self._error(int(self.fault[0]))
 
     def _error(self, fault: int) -> RunError:
-        """What native code met: the number of a check, and 32 bits of the value that failed it."""
-        number, value = fault >> 32, (fault & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)
+        """What native code met."""
+        number, value = failed(fault)
         text, origin = self._checks[number - 1]
         return RunError(text.format(value), origin)
 
@@ -108,6 +108,11 @@ def computed(step: Step, *arrays: Any) -> None:
     """Do a step in NumPy; raises `RunError`."""
     with failing(step.name, step.origin), np.errstate(all="ignore"):
         step.run(*arrays)
+
+
+def failed(fault: int) -> tuple[int, int]:
+    """The number of the check that failed, and the value that did, from what `tasks.tell` left: not 0."""
+    return ~fault >> 32, (~fault & 0xFFFFFFFF) - (1 << 31)
 
 
 class Ready:

@@ -16,7 +16,7 @@ from ...schema import OpDef
 from ...types import BYTES, F16, Array, Tensor, Type
 from ..bind import Bound, Slot
 from . import pages
-from .ir import Module
+from .ir import Function, Module
 from .machine import Machine
 from .places import Border, Place, dense_strides
 
@@ -82,6 +82,17 @@ class Group:
         return tuple(s for b in self.members for s in slots_of(b) if s not in inner)
 
 
+def tell(f: Function, number: int, value: str, fault: int) -> None:
+    """Emit what says that a value (32 bits) failed a check.
+
+    Whichever thread meets it first, one stays: the complement of number << 32 | value + 2 ** 31, as the largest of all
+    without a sign; 0 is none. `ready.failed` reads it.
+    """
+    low = f.let(f"xor i32 {value}, {-1 << 31}")
+    key = f.let(f"or i64 {f.let(f'zext i32 {low} to i64')}, {number << 32}")
+    f.let(f"atomicrmw umax ptr {f.at('%arena', fault)}, i64 {f.let(f'xor i64 {key}, -1')} monotonic")
+
+
 @dataclass
 class Workshop:
     """Where tasks are made: the machine, the places of slots, and the weights so far."""
@@ -98,8 +109,8 @@ class Workshop:
     def check(self, text: str, origin: str) -> int:
         """The number of a check that code makes of values of a run.
 
-        Where a value fails it, code stores number << 32 | value (32 bits) at `fault` in the arena and goes on with
-        another one; the run ends with a `RunError` of the text, with the value in place of {}, and the origin.
+        Where a value fails it, code `tell`s it and goes on with another one; the run ends with a `RunError` of the
+        text, with the value in place of {}, and the origin: of the first check that fails, the least such value.
         """
         self.checks.append((text, origin))
         return len(self.checks)

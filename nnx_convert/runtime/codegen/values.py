@@ -16,7 +16,7 @@ from .machine import Machine
 from .mathematics import flags, select
 from .places import Place
 from .scalars import SCALARS, Scalar
-from .tasks import Family, Group, Task, Workshop, kind, native, slots_of
+from .tasks import Family, Group, Task, Workshop, kind, native, slots_of, tell
 
 #: Writes an operation: (function, lanes, scalars of what is read and given, values) -> value of the result's type.
 Emit = Callable[[Function, int, Sequence[Scalar], Sequence[str]], str]
@@ -191,12 +191,12 @@ class Values:
     def _test(self, f: Function, type: str, y: str, count: int) -> None:
         """Divisors of 0 are told."""
         assert self.check is not None
-        lanes, (told, fault) = f.machine.lanes, self.check
+        lanes, (check, fault) = f.machine.lanes, self.check
         zero = f.let(f"icmp eq {type} {y}, {number(type, 0)}")
         if count < lanes:
             zero = f.let(f"and {flags(type)} {zero}, {mask(count, lanes)}")
         some = f.call("i1", f"llvm.vector.reduce.or.v{lanes}i1", (flags(type), zero))
-        f.when(some, lambda: f.store("i64", str(told << 32), "%arena", fault, 8))
+        f.when(some, lambda: tell(f, check, "0", fault))
 
 
 def _counted(p: Place, shape: Shape) -> Shape:

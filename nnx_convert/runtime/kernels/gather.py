@@ -45,9 +45,9 @@ def picked(x: Tensor, axis: int, indices: Tensor) -> Callable[[Array, Array, Arr
 
 
 def within(indices: Array, size: int) -> None:
-    """Raise `RunError` where an index is not in [0, size)."""
+    """Raise `RunError` where an index is not in [0, size), naming the least such one, as native code does."""
     if indices.size and (indices.min() < 0 or indices.max() >= size):
-        wrong = indices[(indices < 0) | (indices >= size)].flat[0]
+        wrong = indices[(indices < 0) | (indices >= size)].min()
         raise RunError(f"index {wrong} is not in [0, {size})")
 
 

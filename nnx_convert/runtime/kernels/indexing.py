@@ -19,7 +19,7 @@ FOLDS = {i.ADD: np.add, i.MULTIPLY: np.multiply, i.LEAST: np.minimum, i.MOST: np
 def counted(indices: Array, size: int) -> Array:
     """Indices, negative ones counted from the end; raises `RunError` where one is outside."""
     if indices.size and (indices.min() < -size or indices.max() >= size):
-        wrong = indices[(indices < -size) | (indices >= size)].flat[0]
+        wrong = indices[(indices < -size) | (indices >= size)].min()
         raise RunError(f"index {wrong} is not in [{-size}, {size})")
     return np.where(indices < 0, indices.astype(I64) + size, indices.astype(I64))
 
