@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .codes import NARROW_DTYPES
+from .frozen import frozen
 
 #: The NumPy types of arrays that users give and get; `object` is texts as `bytes` objects, `str` texts as strings.
 DTYPES = NARROW_DTYPES | {
@@ -17,7 +18,7 @@ KINDS = {"sequence": 1, "optional": 1, "map": 2}
 DEEPEST = 16
 
 
-@dataclass(frozen=True)
+@frozen
 class Contents:
     """A list by its kind and its parts: names of NumPy types, or lists. A map's are the types of keys and values."""
 

@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from .codes import OperandCode
+from .frozen import frozen
 # As NAME is what the type checker takes for handing a name on.
 from .symbols import UNKNOWN as UNKNOWN, Undecided as Undecided, Unknown as Unknown  # noqa: PLC0414
 from .symbols import differ as differ, known as known, same as same, symbol as symbol  # noqa: PLC0414
@@ -83,7 +84,7 @@ class ChannelQuant:
     axis: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Tensor:
     """What is known of a tensor: type, dimensions, quantisation, and its value when it is constant.
 
@@ -151,7 +152,7 @@ class Tensor:
             not differ(a, b) for a, b in zip(self.dims, other.dims, strict=True))
 
 
-@dataclass(frozen=True)
+@frozen
 class Port:
     """A model input or output as its user sees it: the name, NumPy type, shape and grid of the source file.
 
@@ -174,7 +175,7 @@ class Port:
     sizes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Entry:
     """A signature of the source file: the names it gives to ports, each beside the port's own."""
 
@@ -183,7 +184,7 @@ class Entry:
     outputs: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Source:
     """The file a model was made from: facts for reports, which change nothing that is computed.
 
@@ -203,7 +204,7 @@ class Source:
     labels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Rim:
     """A model as its user sees it: the ports in order, those of the source file, then the states.
 
@@ -216,7 +217,7 @@ class Rim:
     source: Source | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Scalar:
     """A scalar operand; its value is UNKNOWN when it is computed at run time."""
 
@@ -224,7 +225,7 @@ class Scalar:
     value: Any
 
 
-@dataclass(frozen=True)
+@frozen
 class Signature:
     """A subgraph as its caller sees it."""
 

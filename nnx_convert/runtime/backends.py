@@ -4,10 +4,11 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from ..frozen import frozen
 from ..errors import Notice, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ VARIABLE = "NNX_BACKEND"
 SETS = 8
 
 
-@dataclass(frozen=True)
+@frozen
 class Backend:
     """Which operations are run natively, none without `takes`, and for how many sets of input shapes (None: all).
 

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..frozen import frozen
 from ..model import Model, Operand
 from ..types import Entry, Rim, Shape
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Shapes = tuple[Shape | None, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Sketch:
     """A graph, with a program for inputs of these shapes if there is one; `make` gives all of it, the same each time.
     """
@@ -25,7 +25,7 @@ class Sketch:
     make: Callable[[], Model]
 
 
-@dataclass(frozen=True)
+@frozen
 class Outline(Sketch):
     """A model by its rim and the operands there, with such a program."""
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..frozen import frozen
 from ..errors import RunError
 from ..types import Array, Shape, Tensor, rebuilt
 
@@ -45,7 +46,7 @@ class Bound:
     origin: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Step:
     """One operation, prepared: `run(*outputs, *arguments, *scratch)`.
 
@@ -73,7 +74,7 @@ class Step:
         return tuple(slots(self.args))
 
 
-@dataclass(frozen=True)
+@frozen
 class Program:
     """Steps in order, the tensors they compute, and the constants: all shapes are known."""
 
@@ -85,7 +86,7 @@ class Program:
     states: tuple[tuple[Slot, Slot], ...] = ()      # inputs, each with the output that is its value in the next run
 
 
-@dataclass(frozen=True)
+@frozen
 class Options:
     """What a program is compiled with. `call` makes a subgraph callable; `tell` is called when one has been compiled.
 

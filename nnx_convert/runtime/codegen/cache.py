@@ -13,13 +13,14 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from importlib.util import find_spec
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
+
+from ...frozen import frozen
 
 #: The variable that names another folder; "0" or nothing is no cache.
 VARIABLE = "NNX_CACHE"
@@ -33,7 +34,7 @@ ABANDONED = 3600
 OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-@dataclass(frozen=True)
+@frozen
 class Cache:
     """Entries in a folder, which is made when it is first written to; at most `limit` bytes."""
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import mmap
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
+from ...frozen import frozen
 from ...errors import ArtifactError
 from ...model import Model
 from ...types import Array
@@ -34,7 +34,7 @@ PIECE = 16 << 20
 LARGEST = LIMIT // 2
 
 
-@dataclass(frozen=True)
+@frozen
 class Keeper:
     """The entry of one file compiled in one way."""
 

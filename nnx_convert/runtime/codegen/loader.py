@@ -11,6 +11,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ...frozen import frozen
+
 #: Section types and flags, symbol types: System V ABI, ELF-64.
 PROGRAM, SYMBOLS, RELOCATIONS, ZEROS, ALLOCATED = 1, 2, 4, 8, 2
 #: A symbol that only its own file knows.
@@ -29,7 +31,7 @@ PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None)
 
 
-@dataclass(frozen=True)
+@frozen
 class Section:
     """A section header."""
 

@@ -5,9 +5,11 @@ import ctypes
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
+
+from ...frozen import frozen
 
 #: x86-64 features by the level they make; the baseline is what every such processor has.
 AVX2 = frozenset({"avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2",
@@ -27,7 +29,7 @@ ALIKE = frozenset({"sse", "sse2", "ssse3", "avx", "avx2", "fma", "f16c", "bmi2",
                    "avx512ifma", "avx512vbmi", "gfni"})
 
 
-@dataclass(frozen=True)
+@frozen
 class Machine:
     """A target triple and the features that code may use.
 

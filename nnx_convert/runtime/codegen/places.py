@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ...frozen import frozen
 from ...types import Array, Shape
 
 #: Bytes behind the arena's and the weights' last array that vectors may read (and never write).
@@ -15,7 +16,7 @@ SLACK = 128
 ITEM = 4
 
 
-@dataclass(frozen=True)
+@frozen
 class Border:
     """Cells around an image that are no part of it: `fill` is the byte they are of, in every element."""
 
@@ -41,7 +42,7 @@ class Border:
         return self.top, self.left, self.bottom, self.right
 
 
-@dataclass(frozen=True)
+@frozen
 class Place:
     """An array in memory: `base` is the pointer (`%arena`, `%weights`) it is `offset` bytes behind.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...frozen import frozen
 from ...errors import RunError
 from ...types import Array
 from ..memory import ALIGN, ARENAS
@@ -18,10 +19,10 @@ from .machine import Machine
 from .objects import Library
 from .places import Place
 from .pool import prepared
-from .stamps import STAMP, Stamp
 
 if TYPE_CHECKING:
     from .program import Unit
+    from .stamps import Stamp
 
 Arrays = Sequence[Array | None]
 
@@ -42,7 +43,10 @@ class Layout:
 
     def stamp(self, n: int) -> list[Stamp]:
         """The task that says when the unit of a number begins, and the one before ends; none without a profile."""
-        return [] if self.stamps is None else [Stamp(self.stamps + STAMP * n)]
+        if self.stamps is None:
+            return []
+        from .stamps import STAMP, Stamp         # which imports what writes code
+        return [Stamp(self.stamps + STAMP * n)]
 
     @property
     def fault(self) -> int:
@@ -50,7 +54,7 @@ class Layout:
         return self.size - ALIGN
 
 
-@dataclass(frozen=True)
+@frozen
 class Segment:
     """A native segment by its symbol."""
 
@@ -58,7 +62,7 @@ class Segment:
     waits: int      # barriers between its tasks
 
 
-@dataclass(frozen=True)
+@frozen
 class Native:
     """A native segment, ready to be called."""
 

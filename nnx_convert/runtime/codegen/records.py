@@ -12,13 +12,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 import numpy as np
 
+from ...frozen import frozen
 from ...codes import dtype_of
 from ...model import Lifetime, Model, Operand
 from ...types import Array, ChannelQuant, Entry, Port, Quant, Rim, Shape, Source, Tensor, Type
@@ -29,7 +29,7 @@ from .ready import Segment
 
 
 
-@dataclass(frozen=True)
+@frozen
 class Kept:
     """All of an entry but the weights: what `Outline` is made of, and how many bytes the weights are."""
 
@@ -41,7 +41,7 @@ class Kept:
     packed: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Stored:
     """A program for inputs of these shapes: what `Ready` is made of; its weights are `packed` bytes from `at` on."""
 
@@ -61,7 +61,7 @@ class Stored:
     packed: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Graphs:
     """A step that runs graphs (see `runtime.control`), by the names it calls them; None has no native program."""
 
