@@ -78,7 +78,9 @@ def run(target: str, folder: Path, seconds: float, seed: int, blind: bool) -> Ou
 
 
 def sow(target: str, folder: Path) -> None:
-    """Write the seeds of a target's formats."""
+    """Write the seeds of a target's formats, where a campaign before has not."""
+    if any(folder.iterdir()):
+        return
     for format in TARGETS[target].formats:
         for i, data in enumerate(seeds.seeds(format).values()):
             (folder / f"{format}-{i}").write_bytes(data)

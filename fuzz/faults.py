@@ -19,6 +19,9 @@ from .targets import Different, Target
 
 #: Seconds of processor time that an input may take.
 SECONDS = 5.0
+#: What a user may set lower, so that small files cannot ask for much; what is beyond is refused before it is allocated.
+LIMITS = {"tensor_bytes": 1 << 28, "total_bytes": 1 << 29, "folding_bytes": 1 << 26, "folding_macs": 1 << 28,
+          "rounds": 1 << 16, "loop_seconds": 1.0}
 #: Bytes that the process may map, and that it may have resident.
 MAPPED, RESIDENT = 6 << 30, 2 << 30
 
@@ -53,7 +56,7 @@ def fault(target: Target, data: bytes, seconds: float = SECONDS) -> Fault | None
     before = signal.signal(signal.SIGPROF, _ring)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
-        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"), nnx_convert.limited(**LIMITS):
             target.run(data)
     except NnxError as error:
         return None if error.text else Fault("silent", type(error).__name__, "an error without words")

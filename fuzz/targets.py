@@ -16,7 +16,7 @@ import nnx_convert
 from nnx_convert import Model, Target as Device, artifact
 from nnx_convert.codes import dtype_of
 from nnx_convert.convert import kind, read
-from nnx_convert.errors import NnxError
+from nnx_convert.errors import LimitError, NnxError
 from nnx_convert.types import Array, Port
 
 #: The two backends agree on floats within this part of the largest value, on all else to the bit.
@@ -94,6 +94,8 @@ def answer(model: Model, backend: str, given: Sequence[Any]) -> tuple[list[Any] 
     """The outputs of a backend, or why there are none."""
     try:
         return nnx_convert.compile(model, backend=backend, threads=1).run([*given]), ""
+    except LimitError:                            # what one of the backends holds and the other does not
+        raise
     except NnxError as error:
         return None, str(error)
 
