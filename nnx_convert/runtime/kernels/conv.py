@@ -178,15 +178,23 @@ def TRANSPOSE_CONV_2D(site: Site, x: Tensor, w: Tensor, b: Tensor | None, pl: in
 
 def scattered(site: Site, image: tuple[int, int, int, int], size: tuple[int, int, int], strides: tuple[int, int],
               heads: tuple[int, int], tails: tuple[int, int], rule: Products, matrix: Array) -> Run:
-    """Transposed convolution: one matrix product an image, then a strided addition for each tap."""
+    """Transposed convolution: one matrix product an image, then a strided addition for each tap.
+
+    What lies beyond the output is nowhere held: strides and padding are a file's, and no size of memory follows from
+    them.
+    """
     (n, h, w, c), (kh, kw, units), (sh, sw) = image, size, strides
     full = ((h - 1) * sh + kh, (w - 1) * sw + kw)
     rows, columns = (f - a - b for f, a, b in zip(full, heads, tails, strict=True))
     site.scratch((h * w, c), rule.dtype)
     site.scratch((h * w, kh, kw, units), rule.dtype)
-    site.scratch((max(full[0], heads[0] + rows), max(full[1], heads[1] + columns), units), rule.dtype)
+    site.scratch((rows, columns, units), rule.dtype)
     rule.ask(site, rows * columns * units)
     site.product(h * w, c, kh * kw * units)
+    down = [reached(y, heads[0], sh, h, rows) for y in range(kh)]
+    across = [reached(z, heads[1], sw, w, columns) for z in range(kw)]
+    met = [(to_y, to_z, of_y, of_z, y, z) for y, (to_y, of_y) in enumerate(down) for z, (to_z, of_z) in
+           enumerate(across) if of_y.start < of_y.stop and of_z.start < of_z.stop]
 
     def run(out: Array, x: Array, _w: Array, _b: Array | None, held: Array, taps: Array, sums: Array,
             *rest: Array) -> None:
@@ -194,15 +202,24 @@ def scattered(site: Site, image: tuple[int, int, int, int], size: tuple[int, int
         parts = taps.reshape(h, w, kh, kw, units)
         for i in range(n):
             np.subtract(x[i].reshape(h * w, c), rule.fill, out=held, casting="unsafe")
-            np.matmul(held, matrix, out=taps.reshape(h * w, -1))
+            np.matmul(held, matrix, out=taps.reshape(h * w, kh * kw * units))
             sums.fill(0)
-            for y in range(kh):
-                for z in range(kw):
-                    sums[y:y + (h - 1) * sh + 1:sh, z:z + (w - 1) * sw + 1:sw] += parts[:, :, y, z]
+            for to_y, to_z, of_y, of_z, y, z in met:
+                sums[to_y, to_z] += parts[of_y, of_z, y, z]
             part = out[i] if own is None else own.reshape(rows, columns, units)
-            np.copyto(part, sums[heads[0]:heads[0] + rows, heads[1]:heads[1] + columns])
+            np.copyto(part, sums)
             rule.finish(part, out[i], work)
     return run
+
+
+def reached(tap: int, head: int, stride: int, count: int, size: int) -> tuple[slice, slice]:
+    """Where along an axis of `size` elements a tap adds, and which of `count` positions add there.
+
+    Position i puts the tap on element i * stride + tap - head, which may lie before the first or behind the last one.
+    """
+    first, last = max(0, -((tap - head) // stride)), min(count, (size - 1 + head - tap) // stride + 1)
+    at = first * stride + tap - head
+    return slice(at, at + max(0, last - first - 1) * stride + 1, stride), slice(first, last)
 
 
 @kernel(conv.FULLY_CONNECTED)
