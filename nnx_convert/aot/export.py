@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..artifact.files import made, write
+from ..artifact.files import made, write_all
 from ..model import Model
 from ..runtime.backends import backend_of
 from ..runtime.codegen.machine import Machine
@@ -65,12 +65,11 @@ def export(model: Model, machine: Machine, folder: str | Path, name: str, golden
             "features": " ".join(sorted(machine.features)), "processor": PROCESSORS[machine.triple.partition("-")[0]],
             "build": BUILDS[machine.triple].format(f"nnx_{prefix}_example"), "runs": str(len(runs)), **words(found)}
     place = made(folder)
-    write(place / f"nnx_{prefix}.o", [found.image])
-    write(place / f"nnx_{prefix}_weights.bin", [found.weights.data])
-    write(place / "golden.bin", known)
-    for template, file in TEMPLATES.items():
-        text = files(__package__).joinpath("templates", template).read_text("utf-8")
-        write(place / filled(file, said), [filled(text, said).encode()])
+    texts = {file: files(__package__).joinpath("templates", template).read_text("utf-8")
+             for template, file in TEMPLATES.items()}
+    write_all([(place / f"nnx_{prefix}.o", [found.image]), (place / f"nnx_{prefix}_weights.bin", [found.weights.data]),
+               (place / "golden.bin", known),
+               *((place / filled(file, said), [filled(text, said).encode()]) for file, text in texts.items())])
 
 
 def golden_bytes(model: Model, found: Code, runs: Sequence[Sequence[Array | None]]) -> Iterator[bytes]:

@@ -1,14 +1,26 @@
 """Models on disk: read through a memory map, written beside their place and moved there when complete."""
 from __future__ import annotations
 
+import errno
 import mmap
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import ArtifactError, NnxError, UsageError
 from ..model import Model
+
+#: What a file holds, one after the other.
+Pieces = Iterable[bytes | memoryview]
+#: What a file is called until it is complete, beside its place.
+UNFINISHED = re.compile(r"\.nnx-[0-9a-f]{16}\.tmp")
+#: Seconds after which one that is still called so is of a process that was killed.
+ABANDONED = 3600
+#: Those of this process.
+_unfinished: set[Path] = set()
 
 
 def load(path: str | Path) -> Model:
@@ -33,22 +45,52 @@ def save(model: Model, path: str | Path) -> None:
     write(path, encode(model))
 
 
-def write(path: str | Path, pieces: Iterable[bytes | memoryview]) -> None:
+def write(path: str | Path, pieces: Pieces) -> None:
     """Write a file so that its name shows the old content or all of the new.
 
     A name that is no plain file (a pipe, a terminal) is written to as it is. Raises `UsageError`.
     """
-    place = Path(path)
+    write_all([(path, pieces)])
+
+
+def write_all(files: Iterable[tuple[str | Path, Pieces]]) -> None:
+    """Write files that belong together: all are complete before the first has its name. Raises `UsageError`.
+
+    What fails, or ends the process, before all are complete leaves every old file.
+    """
+    complete: list[tuple[Path, Path]] = []
     try:
-        place = Path(os.path.realpath(path))
-        if place.exists() and not place.is_file() and not place.is_dir():
-            with place.open("wb") as file:
-                file.writelines(pieces)
-        else:
-            _replace(place, pieces)
+        for path, pieces in files:
+            with _told(path):
+                place = Path(os.path.realpath(path))
+                if place.is_dir():
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+                if place.exists() and not place.is_file():
+                    with place.open("wb") as file:
+                        file.writelines(pieces)
+                else:
+                    complete.append((_beside(place, pieces), place))
+        for beside, place in complete:
+            with _told(place):
+                beside.replace(place)
+                _unfinished.discard(beside)
+    except BaseException:
+        abandon(*(beside for beside, _ in complete))
+        raise
+    for folder in {place.parent for _, place in complete}:
+        with suppress(OSError):                    # some file systems have no folders to synchronise
+            _sync_folder(folder)
+            _tidy(folder)
+
+
+@contextmanager
+def _told(path: str | Path) -> Iterator[None]:
+    """What the system says of a path as a `UsageError`."""
+    try:
+        yield
     except (OSError, ValueError) as error:
-        missing = isinstance(error, FileNotFoundError) and not os.path.isdir(place.parent)
-        hint = f"there is no folder {place.parent}" if missing else ""
+        missing = isinstance(error, FileNotFoundError) and not os.path.isdir(os.path.dirname(os.path.abspath(path)))
+        hint = f"there is no folder {os.path.dirname(os.path.abspath(path))}" if missing else ""
         raise UsageError(f"cannot be written: {reason(error)}", os.fspath(path), hint) from error
 
 
@@ -62,20 +104,36 @@ def made(folder: str | Path) -> Path:
     return place
 
 
-def _replace(place: Path, pieces: Iterable[bytes | memoryview]) -> None:
-    beside = place.with_name(f".{os.urandom(8).hex()}.tmp")
+def abandon(*files: Path) -> None:
+    """Remove files that are half-written; without any, all of this process, which ends now."""
+    for beside in files or tuple(_unfinished):
+        with suppress(OSError):
+            beside.unlink()
+        _unfinished.discard(beside)
+
+
+def _beside(place: Path, pieces: Pieces) -> Path:
+    """A complete file beside a place."""
+    beside = place.with_name(f".nnx-{os.urandom(8).hex()}.tmp")
+    _unfinished.add(beside)
     try:
         with beside.open("xb") as file:
             file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(place)
     except BaseException:
-        with suppress(OSError):
-            beside.unlink()
+        abandon(beside)
         raise
-    with suppress(OSError):                        # some file systems have no folders to synchronise
-        _sync_folder(place.parent)
+    return beside
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what processes that were killed left half-written."""
+    with os.scandir(folder) as found:
+        for entry in found:
+            if UNFINISHED.fullmatch(entry.name) and entry.stat(follow_symlinks=False).st_mtime < (
+                    time.time() - ABANDONED):
+                os.unlink(entry.path)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,12 +1,14 @@
 """Entries in processes of their own: one that crashes or hangs takes no other with it."""
 from __future__ import annotations
 
+import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import connection, get_all_start_methods, get_context
+from multiprocessing import connection, get_all_start_methods, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -78,15 +80,39 @@ def started(entry: Entry, work: Work) -> Worker:
         context.set_forkserver_preload([work.__module__])
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=answering, args=(entry, work, there), daemon=True)
-    process.start()
+    with undisturbed():
+        process.start()
     there.close()                                  # its end is closed when the process ends, however that is
     return Worker(entry, process, here, time.monotonic())
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Processes that are started now take no Ctrl-C: it is for the one that waits, which ends them."""
+    mask = getattr(signal, "pthread_sigmask", None)
+    if mask:
+        resource_tracker.ensure_running()          # which else is started in between, and unblocks what is blocked
+    before = mask and mask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        if mask:
+            mask(signal.SIG_SETMASK, before)
+
+
 def answering(entry: Entry, work: Work, to: Connection) -> None:
     """What the process does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)   # Ctrl-C is for the process that waits, which ends this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)   # where nothing could be blocked
+    threading.Thread(target=bereft, daemon=True).start()
     to.send(work(entry))
+
+
+def bereft() -> None:
+    """End this process when the one that waits for it has gone, however that went."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(ExitCode.FAILED)
 
 
 def ended(w: Worker) -> Outcome:

@@ -8,6 +8,10 @@ __all__ = ["main"]
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command and end the process: see `entry.main`."""
-    from .entry import main as run
-    run(args)
+    """Run the command and end the process: see `entry.main`, `streams`, and `stopping` for signals."""
+    from .stopping import stoppable
+    from .streams import opened
+    opened()
+    with stoppable():
+        from .entry import main as run
+        run(args)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..arrays import gathered
-from ..artifact.files import made, write
+from ..artifact.files import made, write_all
 from ..emit.ndk import Golden, for_device, project
 from ..errors import RunError
 from ..model import Model, default_rim
@@ -27,10 +27,10 @@ def write_ndk(folder: str, model: Model, name: str, shapes: Mapping[str, Shape],
     progress("running")
     found = golden(device, shapes)
     progress("writing")
-    for path, pieces in project(device, name, found):
-        place = Path(folder, path)
+    files = [(Path(folder, path), pieces) for path, pieces in project(device, name, found)]
+    for place, _ in files:
         made(place.parent)
-        write(place, pieces)
+    write_all(files)
 
 
 def golden(model: Model, shapes: Mapping[str, Shape]) -> Golden:

@@ -1,6 +1,7 @@
 """How the command begins and how it ends: a fault is one line on stderr and an exit code of `ExitCode`."""
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -10,20 +11,20 @@ from typing import NoReturn
 import click
 
 from ..errors import ExitCode, NnxError, Notice, RunError, UsageError
-from . import screen
+from . import screen, streams
 from .commands import commands
 from .options import Work
 from .screen import complain, quiet_stdout
 
+#: What a system says that has no more of something.
+EXHAUSTED = (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EAGAIN, errno.EIO)
 #: What a shell calls the end by Ctrl-C.
 INTERRUPTED = 130
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command and end the process."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    streams.speaking()
     if not os.environ.get("NNX_DEBUG"):
         import warnings
         warnings.simplefilter("ignore")            # what NumPy warns of is in the numbers; stderr is for faults
@@ -34,11 +35,18 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     code = ended(None if args is None else list(args))
     if args is None:                               # and without one more search for them
         gc.freeze()
+    sys.exit(written() or code)
+
+
+def written() -> int:
+    """Have all that was printed written; the exit code that says whether that was possible."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        quiet_stdout()
-    sys.exit(code)
+        quiet_stdout()                             # who reads has seen enough
+    except NnxError as error:
+        return complain(error)
+    return ExitCode.GOOD
 
 
 def ended(args: list[str] | None) -> int:
@@ -48,8 +56,7 @@ def ended(args: list[str] | None) -> int:
         found: Work | int | None = commands.main(args, prog_name=screen.COMMAND, standalone_mode=False)
         return int((found() if callable(found) else found) or ExitCode.GOOD)
     except BrokenPipeError:
-        quiet_stdout()                             # who reads has seen enough
-        return ExitCode.GOOD
+        return written()
     except (KeyboardInterrupt, click.Abort):
         complain("interrupted")
         return INTERRUPTED
@@ -67,6 +74,8 @@ def failed(error: Exception) -> int:
         return complain(UsageError(error.format_message(), hint=f"see {screen.COMMAND} --help"))
     if isinstance(error, MemoryError):
         return complain(RunError("out of memory"))
+    if isinstance(error, OSError) and error.errno in EXHAUSTED:
+        return complain(RunError(f"the system gives no more: {error.strerror}", os.fsdecode(error.filename or "")))
     if os.environ.get("NNX_DEBUG"):
         raise error
     return complain(f"internal error, please report it: {type(error).__name__}: {error} (NNX_DEBUG=1 shows where)")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..artifact import load, save
-from ..artifact.files import reason, write
+from ..artifact.files import reason, write_all
 from ..errors import FormatError, InputError
 from ..model import Model, Operand
 from ..types import Array
@@ -34,9 +34,8 @@ def hand_over(folder: str | Path) -> Model:
         return model
     model = load(path / MODEL)
     outputs = _run(model, _inputs(model, path))
-    for i, array in enumerate(outputs):
-        write(path / f"out{i}.bin", [np.ascontiguousarray(array).tobytes()])
-    write(path / "outputs.txt", [b"".join(b"%s\n" % " ".join(map(str, (a.ndim, *a.shape))).encode() for a in outputs)])
+    write_all([*((path / f"out{i}.bin", [np.ascontiguousarray(a).tobytes()]) for i, a in enumerate(outputs)),
+               (path / "outputs.txt", [b"%s\n" % " ".join(map(str, (a.ndim, *a.shape))).encode() for a in outputs])])
     return model
 
 
