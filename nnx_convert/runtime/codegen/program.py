@@ -10,6 +10,7 @@ from ..blas import cores
 from ..memory import ALIGN, affordable
 from ..plan import _Block, _place
 from . import pages
+from .directed import ordinary
 from .fusion import groups
 from .ir import ALONE, Function, Module
 from .machine import Machine
@@ -243,12 +244,16 @@ def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]
 def segment(m: Module, name: str, tasks: Sequence[Task]) -> None:
     """Write the function that does tasks one after the other, its threads waiting for each other between them."""
     f = Function(m, name, RUN, exported=True)
-    wait, waits = barrier(m), 0
-    for n, task in enumerate(tasks):
-        f.do(f"call void @{task.emit(m)}({ALONE})")
-        if waits_after(tasks, n):
-            waits += 1
-            f.do(f"call void @{wait}(ptr %sync, i64 {f.add('%base', f.mul('%threads', waits))}, i64 %threads)")
+    wait = barrier(m)
+
+    def all_() -> None:
+        waits = 0
+        for n, task in enumerate(tasks):
+            f.do(f"call void @{task.emit(m)}({ALONE})")
+            if waits_after(tasks, n):
+                waits += 1
+                f.do(f"call void @{wait}(ptr %sync, i64 {f.add('%base', f.mul('%threads', waits))}, i64 %threads)")
+    ordinary(f, all_)
     f.finish()
 
 
