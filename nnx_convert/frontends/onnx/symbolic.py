@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...symbols import at_least
 from ...types import Shape, Undecided, known, product
 
 Table = dict[str, Callable[..., Any]]
@@ -60,7 +61,7 @@ def folds(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 TABLE.update(Add=np.add, Sub=np.subtract, Mul=np.multiply, Neg=np.negative, Identity=lambda x: x,
              Min=lambda *xs: least(xs, False), Max=lambda *xs: least(xs, True),
-             Div=np.floor_divide, Where=lambda c, x, y: np.where(c.astype(bool), x, y),
+             Div=lambda x, y: divided(x, y), Where=lambda c, x, y: np.where(c.astype(bool), x, y),
              Equal=lambda x, y: x == y, Less=lambda x, y: x < y, Greater=lambda x, y: x > y,
              Concat=lambda *xs, axis: np.concatenate(xs, axis),
              Size=lambda shape: np.asarray(product(tuple(shape.tolist())), object))
@@ -72,6 +73,23 @@ def least(xs: Sequence[np.ndarray], most: bool) -> np.ndarray:
     for x in xs[1:]:
         found = np.where((found >= x if most else found <= x).astype(bool), found, x)
     return found
+
+
+def quotient(a: Any, b: Any) -> Any:
+    """a / b without its fraction, toward zero; raises `Undecided` where an open size might be below it."""
+    if known(a) and known(b):
+        whole = abs(a) // abs(b)
+        return whole if (a < 0) == (b < 0) else -whole
+    if any((least := at_least(n)) is None or least < 0 for n in (a, b)):
+        raise Undecided
+    return a // b
+
+
+def divided(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Quotients of integers one by one; raises `TypeError` on floats."""
+    if "f" in (x.dtype.kind, y.dtype.kind):
+        raise TypeError
+    return np.asarray(np.frompyfunc(quotient, 2, 1)(x.astype(object), y.astype(object)), object)
 
 
 def axes_of(at: np.ndarray | None, axes: Sequence[int] | None) -> Sequence[int] | None:
@@ -135,20 +153,27 @@ def Slice(x: np.ndarray, start: Any = None, end: Any = None, axis: Any = None, s
     steps = step if step is not None else [1] * len(first)
     at: list[slice] = [slice(None)] * x.ndim
     for a, lo, hi, by in zip(where, first, last, steps, strict=True):
-        at[int(a)] = slice(int(lo), None if abs(int(hi)) >= ENDLESS else int(hi), int(by))
+        at[int(a)] = slice(int(lo), int(hi), int(by))
     return x[tuple(at)]
 
 
-@folds("ReduceProd")
-def reduce_prod(x: np.ndarray, at: Any = None, axes: Any = None, keepdims: int = 1, **_: Any) -> np.ndarray:
+def reduced(fn: Callable[..., Any], x: np.ndarray, at: Any, *, axes: Any = None, keepdims: int = 1,
+            noop_with_empty_axes: int = 0) -> np.ndarray:
+    """A reduction; over all axes where none is named, or over none at all where the attribute says so."""
     chosen = axes_of(at, axes)
-    return np.asarray(np.prod(x, tuple(chosen) if chosen else None, keepdims=bool(keepdims)), object)
+    if not chosen and noop_with_empty_axes:
+        return x
+    return np.asarray(fn(x, tuple(chosen) if chosen else None, keepdims=bool(keepdims)), object)
+
+
+@folds("ReduceProd")
+def reduce_prod(x: np.ndarray, at: Any = None, **said: Any) -> np.ndarray:
+    return reduced(np.prod, x, at, **said)
 
 
 @folds("ReduceSum")
-def reduce_sum(x: np.ndarray, at: Any = None, axes: Any = None, keepdims: int = 1, **_: Any) -> np.ndarray:
-    chosen = axes_of(at, axes)
-    return np.asarray(np.sum(x, tuple(chosen) if chosen else None, keepdims=bool(keepdims)), object)
+def reduce_sum(x: np.ndarray, at: Any = None, **said: Any) -> np.ndarray:
+    return reduced(np.sum, x, at, **said)
 
 
 @folds()
@@ -165,4 +190,4 @@ def Expand(x: np.ndarray, shape: np.ndarray) -> np.ndarray:
 
 @folds()
 def Mod(x: np.ndarray, y: np.ndarray, fmod: int = 0) -> np.ndarray:
-    return np.asarray(np.mod(x, y), object)
+    return x - y * divided(x, y) if fmod else np.asarray(np.mod(x, y), object)
