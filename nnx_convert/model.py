@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .codes import FeatureLevel
+from .frozen import frozen
 from .types import (
     UNKNOWN, Arg, ChannelQuant, Entry, Port, Quant, Rim, Scalar, Signature, Source, Tensor, Type, known)
 
@@ -32,7 +33,7 @@ class Lifetime(Enum):
     SUBGRAPH = "subgraph"
 
 
-@dataclass(frozen=True)
+@frozen
 class Operand:
     """One operand. In `dims` a 0 is a size not known yet; no dims at all on a tensor, a rank not known."""
 
@@ -62,7 +63,7 @@ class Operand:
         return Scalar(self.type, self.value.item() if isinstance(self.value, np.ndarray) else UNKNOWN)
 
 
-@dataclass(frozen=True)
+@frozen
 class Operation:
     """An operation by its row in the table, its operands by index."""
 

@@ -5,12 +5,14 @@ A named size is at least 1. What no polynomial says, such as a quotient rounded 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from math import gcd, prod
 from typing import Any, TypeVar, cast
 
 import numpy as np
+
+from .frozen import frozen
 
 V = TypeVar("V")
 
@@ -55,7 +57,7 @@ MOST_TERMS, MOST_FACTORS, LONGEST_TEXT, LARGEST = 32, 12, 256, 1 << 63
 MOST_SHIFTED = 6
 
 
-@dataclass(frozen=True, order=True)
+@frozen
 class Factor:
     """A size by its `name` (kind ""), or what is computed of two `parts`: kinds "//", "min" and "max".
 
@@ -67,6 +69,9 @@ class Factor:
     name: str = field(default="", compare=False)
     parts: tuple[int, ...] = field(default=(), compare=False)
     least: int | None = field(default=1, compare=False)
+
+    def __lt__(self, other: Factor) -> bool:
+        return (self.kind, self.text) < (other.kind, other.text)
 
 
 Monomial = tuple[Factor, ...]

@@ -24,7 +24,7 @@ MAY: dict[str, tuple[str, ...]] = {
     "onnx_backend": EVERYTHING, **dict.fromkeys(("verify", "ci"), tuple(n for n in EVERYTHING if n != "cli")),
 }
 #: What a top-level module or package belongs to, where that is not its own name.
-LAYER = {"contents": "types", "frozen": "codes", "resources": "errors", "limits": "target", "builder": "model",
+LAYER = {"contents": "types", "frozen": "symbols", "resources": "errors", "limits": "target", "builder": "model",
          "artifact": "model", "__init__": "top", "__main__": "cli", "cli_run": "cli",
          **dict.fromkeys(("aot", "arrays", "check", "comparison", "inspection", "measuring", "page", "peers", "record"),
                           "convert")}

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..frozen import frozen
 from ..types import Array, Shape
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .rim import Door, Doors
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Way:
     """The arrays of a frame as the model's user sees them: where inputs go, and what takes each output out.
 
@@ -112,7 +112,7 @@ class Again:
         return Held(self, frame)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Held:
     """A frame that holds the states from run to run: a run leaves its new ones where the next one reads them."""
 
