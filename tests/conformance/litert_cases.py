@@ -162,6 +162,7 @@ CASES: dict[str, list[Case]] = {
     "int8 TRANSPOSE_CONV": [transposed(s, BYTE, TO_BYTE) for s in SEEDS],
     "int16 TRANSPOSE_CONV": [transposed(s, WIDE, TO_WIDE, b="int64") for s in SEEDS],
     "int16 TRANSPOSE_CONV with a bias in 32 bits": [transposed(s, WIDE, TO_WIDE) for s in SEEDS],
+    "int16 TRANSPOSE_CONV without a bias": [transposed(s, WIDE, TO_WIDE, b="") for s in SEEDS],
     "int8 FULLY_CONNECTED": [dense(s, BYTE, TO_BYTE, zero=9) for s in SEEDS],
     "int8 FULLY_CONNECTED per channel": [dense(s, BYTE, TO_BYTE, per_channel=True) for s in SEEDS],
     "int8 FULLY_CONNECTED int4": [dense(s, BYTE, TO_BYTE, "int4") for s in SEEDS],
