@@ -67,15 +67,18 @@ def differing(found: Tensors, want: Tensors, names: Sequence[str]) -> str:
     return ""
 
 
-def judge(model: Model, with_peer: bool = True, native: bool = True) -> Finding:
-    """Run a model by all and compare."""
+def judge(model: Model, with_peer: bool = True, native: bool = True,
+          said_before: Callable[[str], None] = lambda _: None) -> Finding:
+    """Run a model by all and compare. `said_before` is told whose turn it is, before the process may end there."""
     found: Tensors
     theirs, refusal = None, ""
     if with_peer:
+        said_before("peer")
         try:
             theirs = peer(model)
         except Refused as error:
             refusal = str(error)
+    said_before("ours")
     try:
         found = ours(model, "numpy")
     except Refused as error:

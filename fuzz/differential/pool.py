@@ -5,7 +5,7 @@ import multiprocessing
 import os
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -36,13 +36,13 @@ class Judged:
     finding: Finding
 
 
-def judged(task: Task) -> Judged:
+def judged(task: Task, said_before: Callable[[str], None] = lambda _: None) -> Judged:
     """Judge a model; whatever is raised meanwhile is a fault of this package's."""
     operators: tuple[str, ...] = ()
     try:
         made = model(task.form, task.seed)
         operators = made.operators
-        return Judged(task, operators, judge(made, task.with_peer, task.native))
+        return Judged(task, operators, judge(made, task.with_peer, task.native, said_before))
     except Exception as error:                   # the point of it is to find those
         where = traceback.extract_tb(error.__traceback__)[-1]
         said = f"{type(error).__name__}: {error}"[:300]
@@ -56,7 +56,7 @@ def work(connection: Connection) -> None:
     os.dup2(nowhere, 2)
     while True:
         try:
-            connection.send(judged(connection.recv()))
+            connection.send(judged(connection.recv(), connection.send))
         except (EOFError, KeyboardInterrupt):
             return
 
@@ -67,6 +67,7 @@ class Worker:
 
     task: Task | None = None
     since: float = 0.0
+    turn: str = ""
     process: Any = field(init=False)
     connection: Connection = field(init=False)
 
@@ -87,20 +88,26 @@ class Worker:
         task = self.task
         if task is None:
             return None
-        if self.connection.poll():
+        while self.connection.poll():
             try:
-                found: Judged = self.connection.recv()
+                found: Judged | str = self.connection.recv()
             except (EOFError, ConnectionResetError):
                 self.process.join()
-                return Judged(task, model(task.form, task.seed).operators,
-                              Finding("fault", "died", detail=f"ended with {self.process.exitcode}"))
-            self.task = None
-            return found
+                return self._gone("died", f"ended with {self.process.exitcode}")
+            if isinstance(found, Judged):
+                self.task = None
+                return found
+            self.turn = found
         if time.monotonic() - self.since > PATIENCE:
             self.process.kill()
-            return Judged(task, model(task.form, task.seed).operators,
-                          Finding("fault", "late", detail=f"took more than {PATIENCE:.0f} s"))
+            return self._gone("late", f"took more than {PATIENCE:.0f} s")
         return None
+
+    def _gone(self, how: str, said: str) -> Judged:
+        """What is said of a model that took its process with it; where that was the peer's turn, no fault of ours."""
+        assert self.task is not None
+        finding = Finding("peer", detail=said) if self.turn == "peer" else Finding("fault", how, detail=said)
+        return Judged(self.task, model(self.task.form, self.task.seed).operators, finding)
 
     def close(self) -> None:
         """End it."""
