@@ -14,8 +14,9 @@ LEAST, MOST = -87.33654, 88.72283
 LOG2E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.693145751953125, 1.42860682030941723212e-6
 #: Added to and taken from a small number, it rounds it to an integer, halves to even, which is in the low bits then.
 ROUNDER = 1.5 * 2 ** 23
-#: tanh(x) = x * P(x * x) / Q(x * x) within these bounds, beyond which it is 1 in FLOAT32.
-TANH_MOST = 7.90531110763549805
+#: tanh(x) = x * P(x * x) / Q(x * x) within these bounds, at which that is 1, whether products are fused or not: so it is
+#: beyond them, and 1 + tanh(x) is 0 however large -x is.
+TANH_MOST = 8.078094482421875
 #: Below it erf is a product with its argument, beyond it 1 less a rest.
 NEAR = 0.5
 #: The bits of the square root of 0.5, and the smallest FLOAT32 with all its digits.
@@ -174,9 +175,7 @@ def gelu_by_tanh(f: Function, type: str, x: str) -> str:
     square = f.let(f"fmul {type} {x}, {x}")
     cubic = f.let(f"fmul {type} {square}, {number(type, 0.044715)}")
     inner = f.fma(type, cubic, x, x)
-    inner = f.let(f"fmul {type} {inner}, {number(type, math.sqrt(2 / math.pi))}")
-    least = f.let(f"fcmp olt {type} {inner}, {number(type, -TANH_MOST)}")      # 1 less 1 is 0, however large x is
-    curve = select(f, type, least, number(type, -1), tanh(f, type, inner))
+    curve = tanh(f, type, f.let(f"fmul {type} {inner}, {number(type, math.sqrt(2 / math.pi))}"))
     half = f.let(f"fmul {type} {x}, {number(type, 0.5)}")
     return f.let(f"fmul {type} {half}, {f.let(f'fadd {type} {curve}, {number(type, 1)}')}")
 

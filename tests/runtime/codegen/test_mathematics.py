@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from natively import MACHINES, Net, both
 
+from nnx_convert.runtime.codegen.mathematics import TANH_MOST
+
 Array = np.ndarray[Any, Any]
 SMALLEST = 2.0 ** -126
 
@@ -99,3 +101,10 @@ def test_special_values(case: Case, machine: str) -> None:
     x = np.array([*case.special] * 7, np.float32)
     want = np.array([*case.special.values()] * 7, np.float32)
     np.testing.assert_allclose(computed(case, x, machine), want, rtol=1e-6, atol=2e-38)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_far_out_tanh_is_1_and_no_less(machine: str) -> None:
+    x = np.array([TANH_MOST, 8.5, 9, 10, 100, 3e38, np.inf], np.float32)
+    case = next(c for c in CASES if c.name == "TANH")
+    assert (computed(case, np.concatenate([x, -x]), machine) == np.repeat([1, -1], len(x))).all()
