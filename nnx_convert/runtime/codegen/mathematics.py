@@ -14,8 +14,8 @@ LEAST, MOST = -87.33654, 88.72283
 LOG2E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.693145751953125, 1.42860682030941723212e-6
 #: Added to and taken from a small number, it rounds it to an integer, halves to even, which is in the low bits then.
 ROUNDER = 1.5 * 2 ** 23
-#: tanh(x) = x * P(x * x) / Q(x * x) within these bounds, at which that is 1, whether products are fused or not: so it is
-#: beyond them, and 1 + tanh(x) is 0 however large -x is.
+#: tanh(x) = x * P(x * x) / Q(x * x) within these bounds, at which that is 1, whether products are fused or not: so
+#: it is beyond them, and 1 + tanh(x) is 0 however large -x is.
 TANH_MOST = 8.078094482421875
 #: Below it erf is a product with its argument, beyond it 1 less a rest.
 NEAR = 0.5
