@@ -11,7 +11,7 @@ import pytest
 from nnx_convert.cli.compare import Difference
 from nnx_convert.cli.running import Ran, as_json
 from nnx_convert.emit import errors_page, ops_page
-from nnx_convert.emit.facts import Facts, HostFacts, PortFacts
+from nnx_convert.emit.facts import Emitted, Facts, HostFacts, PortFacts
 from nnx_convert.emit.levels import Reason
 from nnx_convert.measuring import Timed
 
@@ -41,7 +41,8 @@ RAN = as_json(Ran("m", 0.1, (), {}, None, (), None, None))
 
 
 @pytest.mark.parametrize("names", [
-    *([f.name for f in fields(kind)] for kind in (Facts, HostFacts, PortFacts, Reason, Difference, Timed)), list(RAN)])
+    *([f.name for f in fields(kind)] for kind in (Facts, Emitted, HostFacts, PortFacts, Reason, Difference, Timed)),
+    list(RAN)])
 def test_the_report_page_names_every_key(names: list[str]) -> None:
     page = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
     assert not [n for n in names if f"`{n}`" not in page]

@@ -45,8 +45,8 @@ class Golden:
     runs: Sequence[Sequence[Any]]
 
 
-def export(model: Model, machine: Machine, folder: str | Path, name: str, golden: Golden) -> None:
-    """Write a model's code for a machine into a folder, which is made where there is none.
+def export(model: Model, machine: Machine, folder: str | Path, name: str, golden: Golden) -> list[Path]:
+    """Write a model's code for a machine into a folder, which is made where there is none; the files.
 
     `name` is the model's, of which symbols and files have a part; inputs have the shapes of the golden ones. Golden
     outputs are those of a run here with the backend "auto". Raises `ExportError` where there is more to the model than
@@ -67,9 +67,12 @@ def export(model: Model, machine: Machine, folder: str | Path, name: str, golden
     place = made(folder)
     texts = {file: files(__package__).joinpath("templates", template).read_text("utf-8")
              for template, file in TEMPLATES.items()}
-    write_all([(place / f"nnx_{prefix}.o", [found.image]), (place / f"nnx_{prefix}_weights.bin", [found.weights.data]),
-               (place / "golden.bin", known),
-               *((place / filled(file, said), [filled(text, said).encode()]) for file, text in texts.items())])
+    parts: list[tuple[Path, Sequence[bytes | memoryview]]] = [
+        (place / f"nnx_{prefix}.o", [found.image]), (place / f"nnx_{prefix}_weights.bin", [found.weights.data]),
+        (place / "golden.bin", known),
+        *((place / filled(file, said), [filled(text, said).encode()]) for file, text in texts.items())]
+    write_all(parts)
+    return [path for path, _ in parts]
 
 
 def golden_bytes(model: Model, found: Code, runs: Sequence[Sequence[Array | None]]) -> Iterator[bytes]:

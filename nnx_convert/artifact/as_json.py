@@ -44,10 +44,10 @@ Fields = dict[str, Any]
 Array = np.ndarray[Any, Any]
 
 
-def save_json(model: Model, path: str | Path) -> None:
+def save_json(model: Model, path: str | Path) -> list[Path]:
     """Write a model as a JSON file and its longer constants beside it, as NAME.weights.bin; raises `UsageError`.
 
-    The bytes are written first, each file whole or not at all; the JSON file has their checksum.
+    The bytes are written first, each file whole or not at all; the JSON file has their checksum. Gives the files.
     """
     pool, order = Pool(), subgraphs_first(model)
     number = {id(m): i for i, m in enumerate(order)}
@@ -62,6 +62,7 @@ def save_json(model: Model, path: str | Path) -> None:
         weights = {"file": beside.name, "bytes": sum(map(len, pieces)), "crc32": check}
     whole = {"format": FORMAT, "version": VERSION, "weights": weights, "models": models}
     write(path, [laid_out(whole, LINES).encode(), b"\n"])
+    return [Path(path), *[weights_of(path)] * bool(pieces)]
 
 
 def weights_of(path: str | Path) -> Path:

@@ -56,9 +56,7 @@ def convert_file(model: str, output: str | None, target: Target, strict: bool, s
         found = facts(converted, source=name, format=FORMATS[form], source_bytes=len(data),
                       seconds=time.perf_counter() - begun, arena_bytes=arena, measured=measured)
         asked = emitting.Asked(model, converted, target, shapes, signature, found, triple, cpu_features)
-        for kind_, path in beside:
-            emitting.untouched(model, path)
-            emitting.KINDS[kind_](path, asked, progress)
+        found = replace(found, emitted=tuple(emitting.emit(k, path, asked, progress) for k, path in beside))
     say(found if not output else replace(found, output=output, output_bytes=os.path.getsize(output)), report, events)
 
 

@@ -21,8 +21,9 @@ SEED = 0
 
 
 def write_ndk(folder: str, model: Model, name: str, shapes: Mapping[str, Shape],
-              progress: Callable[[str], None]) -> None:
-    """Write the folder. Raises `StrictError` where no device has an operation, `InputError` where sizes are open."""
+              progress: Callable[[str], None]) -> list[Path]:
+    """Write the folder; its files. Raises `StrictError` where no device has an operation, `InputError` where sizes are
+    open."""
     device = for_device(model)
     progress("running")
     found = golden(device, shapes)
@@ -31,6 +32,7 @@ def write_ndk(folder: str, model: Model, name: str, shapes: Mapping[str, Shape],
     for place, _ in files:
         made(place.parent)
     write_all(files)
+    return [place for place, _ in files]
 
 
 def golden(model: Model, shapes: Mapping[str, Shape]) -> Golden:

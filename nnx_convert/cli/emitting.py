@@ -9,7 +9,7 @@ from pathlib import Path
 from ..arrays import gathered
 from ..artifact.files import write
 from ..convert import compile
-from ..emit.facts import Facts
+from ..emit.facts import Emitted, Facts
 from ..errors import NnxError, UsageError
 from ..model import Model
 from ..runtime.profile import Profile
@@ -34,7 +34,7 @@ class Asked:
     features: str = "baseline"           # of their processors
 
 
-def html(path: str, asked: Asked, progress: Callable[[str], None]) -> None:
+def html(path: str, asked: Asked, progress: Callable[[str], None]) -> Sequence[Path]:
     """A page: the model, its graph, its memory, the device's verdict, and how long it takes here."""
     from ..check import check
     from ..inspection import inspect
@@ -45,6 +45,7 @@ def html(path: str, asked: Asked, progress: Callable[[str], None]) -> None:
     profile, why = measured(asked)
     progress("drawing")
     write(path, [page(found, checked, asked.facts, profile, why).encode()])
+    return [Path(path)]
 
 
 def measured(asked: Asked) -> tuple[Profile | None, str]:
@@ -59,23 +60,23 @@ def measured(asked: Asked) -> tuple[Profile | None, str]:
         return None, error.text
 
 
-def ndk(path: str, asked: Asked, progress: Callable[[str], None]) -> None:
+def ndk(path: str, asked: Asked, progress: Callable[[str], None]) -> Sequence[Path]:
     """A folder: C++ that builds and runs the model on a device through NNAPI, and what to test it by."""
     from .device import write_ndk
-    write_ndk(path, asked.model, Path(asked.source).name, asked.shapes, progress)
+    return write_ndk(path, asked.model, Path(asked.source).name, asked.shapes, progress)
 
 
-def code(path: str, asked: Asked, progress: Callable[[str], None]) -> None:
+def code(path: str, asked: Asked, progress: Callable[[str], None]) -> Sequence[Path]:
     """A folder: the model as native code for an app without NNAPI, and what to test it by."""
     from .exporting import write_object
-    write_object(path, asked.source, asked.shapes, asked.signature, asked.triple, asked.features, progress)
+    return write_object(path, asked.source, asked.shapes, asked.signature, asked.triple, asked.features, progress)
 
 
-def as_json(path: str, asked: Asked, progress: Callable[[str], None]) -> None:
+def as_json(path: str, asked: Asked, progress: Callable[[str], None]) -> Sequence[Path]:
     """The model as a JSON file, its longer constants beside it."""
     from ..artifact.as_json import save_json, weights_of
     untouched(asked.source, weights_of(path))
-    save_json(asked.model, path)
+    return save_json(asked.model, path)
 
 
 def untouched(source: str, output: str | Path) -> None:
@@ -84,9 +85,16 @@ def untouched(source: str, output: str | Path) -> None:
         raise UsageError(f"the output {output} is the model itself", hint="give another name with -o")
 
 
-#: What there is to emit: each writes a path.
-KINDS: dict[str, Callable[[str, Asked, Callable[[str], None]], None]] = {
+#: What there is to emit: each writes a path, and gives the files that it wrote.
+KINDS: dict[str, Callable[[str, Asked, Callable[[str], None]], Sequence[Path]]] = {
     "html": html, "json": as_json, "object": code, "ndk": ndk}
+
+
+def emit(kind: str, path: str, asked: Asked, progress: Callable[[str], None]) -> Emitted:
+    """Write it; raises `NnxError`, also where that would destroy the file that is read."""
+    untouched(asked.source, path)
+    files = KINDS[kind](path, asked, progress)
+    return Emitted(kind, path, tuple(map(str, files)), sum(map(os.path.getsize, files)))
 
 
 def wanted(texts: Sequence[str], triple: str | None = None, features: str = "baseline") -> tuple[tuple[str, str], ...]:

@@ -21,24 +21,24 @@ STATEFUL = 3
 
 
 def write_object(path: str, source: str, shapes: Mapping[str, Shape], signature: str | None, triple: str | None,
-                 features: str, progress: Callable[[str], None]) -> None:
-    """Write the folder; raises `NnxError`. The model is lowered for this package, whatever a device would take."""
+                 features: str, progress: Callable[[str], None]) -> list[Path]:
+    """Write the folder; its files. Raises `NnxError`. It is lowered for this package, whatever a device takes."""
     machine = aot.machine(triple, features)
     data, name = read(source)
     model = from_bytes(data) if kind(data) == "nnx" else convert(source, HERE, shapes=shapes, signature=signature)
     progress("generating code")
     try:
-        exported(model, machine, path, Path(name).stem, shapes)
+        return exported(model, machine, path, Path(name).stem, shapes)
     except NnxError as error:
         raise (error if error.where.startswith(path) else error.at(name)) from error
 
 
-def exported(model: Model, machine: Machine, path: str, name: str, shapes: Mapping[str, Shape]) -> None:
+def exported(model: Model, machine: Machine, path: str, name: str, shapes: Mapping[str, Shape]) -> list[Path]:
     """Write the folder with drawn inputs; with zeros where what is drawn is no index of what there is."""
     try:
-        aot.export(model, machine, path, name, drawn(model, shapes))
+        return aot.export(model, machine, path, name, drawn(model, shapes))
     except RunError:
-        aot.export(model, machine, path, name, zeros(model, shapes))
+        return aot.export(model, machine, path, name, zeros(model, shapes))
 
 
 def specs(model: Model) -> list[TensorSpec]:

@@ -46,6 +46,16 @@ class HostFacts:
 
 
 @dataclass(frozen=True)
+class Emitted:
+    """What was written beside the .nnx file: the `kind` and the `path` asked for, its `files`, and their bytes."""
+
+    kind: str
+    path: str
+    files: tuple[str, ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Facts:
     """A converted model in numbers. Sizes are in bytes; what is not known is None.
 
@@ -77,6 +87,7 @@ class Facts:
     notes: tuple[str, ...]
     output: str | None = None
     output_bytes: int | None = None
+    emitted: tuple[Emitted, ...] = ()
 
     def json(self) -> dict[str, Any]:
         """The same as what `json.dumps` takes; the keys are the field names."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
-from .facts import Facts, HostFacts, PortFacts
+from .facts import Emitted, Facts, HostFacts, PortFacts
 from .levels import Reason, predicate
 from .transposes import Transposes
 
@@ -41,8 +41,15 @@ def lines(facts: Facts) -> Iterator[Line]:
         yield from wrapped("" if n else "note", note)
     if len(notes) > MOST:
         yield "", f"and {counted(len(notes) - MOST, 'more note')}: --report json has them all"
-    if facts.output is not None:
-        yield "wrote", f"{facts.output}  {size(facts.output_bytes or 0)}"
+    wrote = [f"{facts.output}  {size(facts.output_bytes or 0)}"] * (facts.output is not None)
+    for n, body in enumerate([*wrote, *map(beside, facts.emitted)]):
+        yield "" if n else "wrote", body
+
+
+def beside(e: Emitted) -> str:
+    """What was written beside the .nnx file."""
+    several = f"  {counted(len(e.files), 'file')}," if len(e.files) > 1 else " "
+    return f"{e.path}{several} {size(e.bytes)}"
 
 
 def headed(left: str, right: str) -> Iterator[Line]:

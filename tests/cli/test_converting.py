@@ -9,7 +9,29 @@ import pytest
 from tflite_writer import TFLiteWriter
 
 from nnx_convert.cli.converting import convert_file
+from nnx_convert.cli.entry import ended
+from nnx_convert.errors import ExitCode
 from nnx_convert.target import Target
+
+
+DIGITS = str(Path(__file__).parents[2] / "models" / "digits_cnn.tflite")
+
+
+@pytest.mark.parametrize(("kind", "path", "files"), [
+    ("json", "d.json", {"d.json", "d.weights.bin"}), ("html", "d.html", {"d.html"}), ("ndk", "device", {"device/"}),
+    ("object", "app", {"app/"})])
+def test_the_report_lists_what_was_emitted(kind: str, path: str, files: set[str], tmp_path: Path,
+                                           monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ended([DIGITS, "--emit", f"{kind}:{path}", "--json"]) == ExitCode.GOOD
+    emitted, = json.loads(capsys.readouterr().out)["emitted"]
+    there = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()} - {"digits_cnn.nnx"}
+    assert (emitted["kind"], emitted["path"], set(emitted["files"])) == (kind, path, there)
+    assert emitted["bytes"] == sum(Path(f).stat().st_size for f in there)
+    assert there == files or all(f.startswith(*files) for f in there) and len(there) > 5
+    assert ended([DIGITS, "--emit", f"{kind}:{path}"]) == ExitCode.GOOD
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.split()[0] == path and (f"{len(there)} files, " in last or len(there) == 1)
 
 
 def written(path: Path, signature: list[int] | None) -> str:
