@@ -2,27 +2,22 @@
 from __future__ import annotations
 
 import io
+import math
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from .artifact.files import reason, write
+from .archived import read_archive, read_array
+from .artifact.files import write
 from .codes import NARROW_DTYPES
-from .errors import FormatError, InputError
+from .errors import InputError
 from .runtime.compiled import TensorSpec
+from .runtime.memory import affordable_tensor
 from .types import Array, Shape
 
-#: What NumPy raises on a file that is no .npy or .npz; RuntimeError is zipfile's for one that is encrypted or
-#: compressed in a way it does not know.
-BROKEN = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, RuntimeError, MemoryError)
-#: How a file of one array begins, and one of several.
-MAGIC = {".npy": b"\x93NUMPY", ".npz": b"PK"}
-#: What is wrong with one in the place of the other, and what to do about it.
-MISTAKEN = {".npy": ("holds several arrays, not one", "a .npz goes to --inputs"),
-            ".npz": ("holds one array, not an archive of them", "a .npy goes to --input NAME=x.npy")}
 #: How the arrays of a list are given.
 MEMBERS = "its arrays as NAME[0], NAME[1], ... of --inputs ALL.npz"
 #: The same moment for each member, so that the same arrays give the same file.
@@ -92,6 +87,7 @@ def drawn(spec: TensorSpec, seed: tuple[int, int], shapes: Mapping[str, Shape]) 
     if shape is None or None in shape:
         raise InputError(f"the sizes of {spec.name!r} are open", hint=f"give --shape {spec.name}=...")
     sizes, dtype = tuple(n or 0 for n in shape), spec.dtype
+    affordable_tensor(math.prod(sizes) * dtype.itemsize, f"the input {spec.name!r}")
     rng = np.random.default_rng(seed)
     if dtype.kind == "O":
         return np.array([b"text %d" % n for n in rng.integers(0, 100, sizes).reshape(-1)], object).reshape(sizes)
@@ -103,40 +99,6 @@ def drawn(spec: TensorSpec, seed: tuple[int, int], shapes: Mapping[str, Shape]) 
         return np.asarray(np.asarray(rng.standard_normal(sizes)).astype(dtype))
     low, high = (np.iinfo(dtype).min, int(np.iinfo(dtype).max) + 1) if dtype.itemsize <= 2 else (0, 10)
     return np.asarray(rng.integers(low, high, sizes), dtype)
-
-
-def read_array(path: str) -> Array:
-    """A .npy file. Raises `FormatError`."""
-    try:
-        with open(path, "rb") as file:      # NumPy leaves a broken archive open
-            begins_as(".npy", file, path)
-            found: Array = np.load(file, allow_pickle=False)
-            return found
-    except BROKEN as error:
-        raise FormatError(f"cannot be read as an array: {reason(error)}", path) from error
-
-
-def read_archive(path: str) -> dict[str, Array]:
-    """A .npz file. Raises `FormatError`."""
-    try:
-        with open(path, "rb") as file:
-            begins_as(".npz", file, path)
-            with np.load(file, allow_pickle=False) as found:
-                return {name: found[name] for name in found.files}
-    except BROKEN as error:
-        raise FormatError(f"cannot be read as an archive of arrays: {reason(error)}", path) from error
-
-
-def begins_as(kind: str, file: BinaryIO, path: str) -> None:
-    """Raise `FormatError` where a file's first bytes are not those of its kind; NumPy would take it for a pickle."""
-    head = file.read(max(map(len, MAGIC.values())))
-    file.seek(0)
-    if head.startswith(MAGIC[kind]):
-        return
-    if head.startswith(tuple(MAGIC.values())):
-        text, hint = MISTAKEN[kind]
-        raise FormatError(text, path, hint)
-    raise FormatError(f"cannot be read: it is no {kind} file", path)
 
 
 def stored(array: Array) -> Array:

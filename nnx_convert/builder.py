@@ -96,7 +96,7 @@ class ModelBuilder:
         need(o.type != OperandCode.TENSOR_LIST, "a TENSOR_LIST is no constant")
         need(scalar or (bool(o.dims) and 0 not in o.dims), "it is not fully specified, so it cannot be constant")
         array = _array(value, o.type, need)
-        need(array.dtype == o.type.dtype and array.size == np.prod(o.dims, dtype=np.int64),
+        need(array.dtype == o.type.dtype and array.size == math.prod(o.dims),
              f"it is {o.type.name}{list(o.dims)}, its value {array.dtype}{list(array.shape)}")
         array = array.reshape(o.dims).view()
         array.flags.writeable = False

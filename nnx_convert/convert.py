@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from . import artifact
 from .errors import FormatError, NnxError, StrictError, Unsupported, UsageError
 from .model import Model
+from .reading import mapped, reason
+from .resources import timed, within
 from .target import Target
 from .types import Port, Shape
 
@@ -54,7 +56,9 @@ def convert(source: Source, target: Target = Target(), *, shapes: Mapping[str, S
     said("reading")
     data, name = read(source)
     try:
-        return _compiled(data, target, sizes(shapes), strict, said, signature, folder_of(source, folder), passes, trace)
+        with timed("the conversion"):
+            return _compiled(data, target, sizes(shapes), strict, said, signature, folder_of(source, folder), passes,
+                             trace)
     except NnxError as error:
         raise error.at(name) from error
 
@@ -84,13 +88,14 @@ def lowered(graph: Graph, target: Target, told: list[Event] | None = None, *, pa
     """The model of an imported graph for a target; the other arguments are those of `convert`, `told` its trace."""
     from .lowering.flatten import flatten
     from .lowering.pipeline import lower
-    legal, trace = lower(graph, target, evaluate, passes)
-    if told is not None:
-        told += trace
-    if strict:
-        refuse_host(legal, trace, target)
-    said("checking")
-    return flatten(legal, tuple(dict.fromkeys(str(e) for e in trace if e.did and e.why)))
+    with timed("lowering it"):
+        legal, trace = lower(graph, target, evaluate, passes)
+        if told is not None:
+            told += trace
+        if strict:
+            refuse_host(legal, trace, target)
+        said("checking")
+        return flatten(legal, tuple(dict.fromkeys(str(e) for e in trace if e.did and e.why)))
 
 
 def at_size_1(ports: Sequence[Port]) -> dict[str, Shape]:
@@ -104,10 +109,12 @@ def read(source: Source) -> tuple[Data, str]:
     Raises `FormatError` where the file cannot be read, `UsageError` on what is neither path, bytes nor binary file.
     """
     data, name = _opened(source)
+    within("file_bytes", len(data), "its bytes are", name)
     if data[:64].lstrip()[:1] != b"{":
         return data, name
     from .artifact.as_json import parsed
     try:
+        within("text_bytes", len(data), "its bytes are")
         return artifact.to_bytes(parsed(bytes(data), folder_of(source))), name
     except NnxError as error:
         raise error.at(name) from error
@@ -119,13 +126,7 @@ def _opened(source: Source) -> tuple[Data, str]:
         return bytes(source), "model"
     if not isinstance(source, str | Path):
         return _read(source), Path(path_of(source) or "model").name
-    path = Path(source)
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            return (mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""), path.name
-    except (OSError, ValueError) as error:
-        raise FormatError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from error
+    return mapped(source), Path(source).name
 
 
 def _read(source: Readable) -> bytes:
@@ -135,7 +136,7 @@ def _read(source: Readable) -> bytes:
     except AttributeError:
         data = None
     except (OSError, ValueError) as error:
-        raise FormatError(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise FormatError(f"cannot be read: {reason(error)}") from error
     if not isinstance(data, bytes | bytearray | memoryview):
         raise UsageError(f"a model is a path, bytes or a file opened in binary mode, not {type(source).__name__}")
     return bytes(data)
@@ -175,6 +176,11 @@ def kind(data: Data) -> str:
 def import_graph(data: Data, shapes: Mapping[str, Shape], signature: str | None = None,
                  folder: Path | None = None) -> Graph:
     """The file's main graph, or that of a signature, in the operations of the table."""
+    with timed("reading it"):
+        return _imported(data, shapes, signature, folder)
+
+
+def _imported(data: Data, shapes: Mapping[str, Shape], signature: str | None, folder: Path | None) -> Graph:
     match kind(data):
         case "tflite":
             from .frontends.tflite.importer import load as load_tflite

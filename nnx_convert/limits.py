@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .codes import LEVELS, level_of
 from .errors import UsageError, among
+from .reading import toml
 
 if TYPE_CHECKING:
     from .schema import Checked, OpDef
@@ -122,14 +123,7 @@ def _in(numbers: Numbers, n: float) -> bool:
 
 def read(path: str | Path) -> tuple[dict[str, Any], Limits]:
     """A file's fields of a `Target`, and its limits; raises `UsageError` on what makes no sense, naming the file."""
-    import tomllib
-    try:
-        with open(path, "rb") as file:
-            fields = tomllib.load(file)
-    except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror or error}", str(path)) from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"is no TOML: {error}", str(path)) from error
+    fields = toml(path, UsageError)
     try:
         return _read(fields, Path(path).stem)
     except UsageError as error:

@@ -9,11 +9,11 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +71,12 @@ class Limits:
     loop_seconds: float = _limit(15.0, "seconds of one loop that has no count, or one beyond a million")
     seconds: float = _limit(600.0, "seconds of one conversion, and of one run, looked at between operations")
 
-    @cached_property
+    @property
     def tensor(self) -> int:
         """The bytes of one tensor."""
         return memory() if self.tensor_bytes is None else self.tensor_bytes
 
-    @cached_property
+    @property
     def total(self) -> int:
         """The bytes of a run."""
         return memory() if self.total_bytes is None else self.total_bytes
@@ -145,11 +145,17 @@ def limited(given: Limits | None = None, /, **values: float) -> Iterator[None]:
 
     `given` are whole ones, None those that hold already. Raises `UsageError` on names and values that there are not.
     """
-    token = _now.set((given or limits()).with_(**values))
+    token = _now.set((given or limits()).with_(**values) if values or not given else given)
     try:
         yield
     finally:
         _now.reset(token)
+
+
+def clock(name: str) -> Callable[[], bool]:
+    """Whether the seconds of a limit are over, from now on."""
+    end = time.monotonic() + getattr(limits(), name)
+    return lambda: time.monotonic() > end
 
 
 @contextmanager

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from nnx_convert import FormatError, InputError, TensorSpec
-from nnx_convert.arrays import drawn, gathered, read_archive, read_array, write_archive
+from nnx_convert.archived import read_archive, read_array
+from nnx_convert.arrays import drawn, gathered, write_archive
 
 
 def spec(dtype: str, shape: tuple[int | None, ...] | None = (400,), name: str = "x") -> TensorSpec:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from nnx_convert import resources
 from nnx_convert.errors import ExitCode, LimitError, Oversized, UsageError
 from nnx_convert.resources import Limits, limited, limits, memory, spelt, table, tick, timed, told, within
 
@@ -83,7 +82,7 @@ def test_a_file_that_has_too_much_of_something() -> None:
 
 def test_time_that_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(resources.time, "monotonic", lambda: now)
+    monkeypatch.setattr("time.monotonic", lambda: now)
     tick()
     with limited(seconds=2), timed("the run"):
         now = 1.5
@@ -105,7 +104,7 @@ def _text(text: str) -> Callable[..., str]:
 def test_memory_is_that_of_the_group(monkeypatch: pytest.MonkeyPatch, group: str, found: int | None) -> None:
     whole = memory()
     assert 1 << 28 < whole < 1 << 46
-    monkeypatch.setattr(resources.Path, "read_text", _text(group))
+    monkeypatch.setattr("pathlib.Path.read_text", _text(group))
     assert memory.__wrapped__() == (found or whole)
 
 
@@ -114,6 +113,6 @@ def test_no_system_says_what_memory_there_is(monkeypatch: pytest.MonkeyPatch) ->
     def silent(*_: Any, **__: Any) -> int:
         raise ValueError
     monkeypatch.setattr("os.sysconf", silent)
-    monkeypatch.setattr(resources.Path, "read_text", silent)
+    monkeypatch.setattr("pathlib.Path.read_text", silent)
     monkeypatch.setattr("resource.getrlimit", lambda which: (-1, -1))
     assert memory.__wrapped__() == sys.maxsize

@@ -1,6 +1,7 @@
 """How a model looks from C: identifiers, literals, the rows of its tables. No name of a model or a tensor is code."""
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -58,7 +59,7 @@ def sizes(side: Side) -> tuple[int, ...]:
     if port is None or None in port:
         return own
     told = tuple(n or 0 for n in port)
-    return told if np.prod(told, dtype=int) == side.tensor.size else own
+    return told if math.prod(told) == side.tensor.size else own
 
 
 def size(side: Side) -> int:

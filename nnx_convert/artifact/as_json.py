@@ -7,7 +7,6 @@ what is read is built again call by call through `ModelBuilder`, as a .nnx file 
 from __future__ import annotations
 
 import json
-import mmap
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +15,7 @@ from zlib import crc32
 
 import numpy as np
 
+from .. import reading
 from ..codes import OperandCode, dtype_of
 from ..errors import ArtifactError, NnxError
 from ..model import Lifetime, Model, Operand
@@ -25,7 +25,7 @@ from ..types import ChannelQuant, Port, Quant, packed_strings
 from .container import padding
 from .decode import built
 from .encode import EXTENSION, SHORT, Pool, subgraphs_first
-from .files import reason, write
+from .files import write
 
 FORMAT, VERSION = "nnx-model", 1
 #: How deep the text has a line for each item.
@@ -124,20 +124,16 @@ def _port(p: Port, pool: Pool) -> Fields:
 
 def from_json(path: str | Path) -> Model:
     """The model in a JSON file; raises `ArtifactError` where the file, or that of its constants, is not whole."""
+    text = reading.text(path, ArtifactError)
     try:
-        return parsed(Path(path).read_bytes(), Path(path).parent)
-    except OSError as error:
-        raise ArtifactError(f"cannot be read: {reason(error)}", str(path)) from error
+        return parsed(text, Path(path).parent)
     except NnxError as error:
         raise error.at(str(path)) from error
 
 
 def parsed(text: bytes, folder: Path | None) -> Model:
     """The model in a JSON text; its constants are in a file in the folder, where there is one."""
-    try:
-        fields = json.loads(text.decode())
-    except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"is no JSON text: {error}") from error
+    fields = reading.json(text, ArtifactError)
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise ArtifactError("is no model", hint=f"the format of a model in JSON is {FORMAT!r}")
     if fields.get("version") != VERSION:
@@ -154,14 +150,9 @@ def _bytes(weights: Any, folder: Path | None) -> memoryview:
     if not isinstance(name, str) or Path(name).name != name:
         raise ArtifactError(f"its constants are in {name!r:.60}, which is no name of a file beside it")
     if folder is None:
-        raise ArtifactError(f"its constants are in {name}", hint="give the model's path, or the folder")
-    try:
-        with open(folder / name, "rb") as file:
-            size = file.seek(0, 2)
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
-    except (OSError, ValueError) as error:
-        raise ArtifactError(f"its constants cannot be read: {reason(error)}", name) from error
-    if (size, crc32(data)) != (weights["bytes"], weights["crc32"]):
+        raise ArtifactError(f"its constants are in {name!r:.60}", hint="give the model's path, or the folder")
+    data = reading.beside(folder, name, "its constants are", ArtifactError)
+    if (len(data), crc32(data)) != (weights["bytes"], weights["crc32"]):
         raise ArtifactError("are other constants than the model's: size or checksum differ", name)
     return memoryview(data)
 
@@ -279,4 +270,7 @@ class _Read:
         scales = _items(_keys(grid, "grids")["scales"])
         if any(type(s) not in (int, float) for s in scales):
             raise ArtifactError(f"it has {scales!r:.40} for scales")
-        return {"scales": {"hex": np.array(scales, "<f8").tobytes().hex()}, "axis": grid["axis"]}
+        try:
+            return {"scales": {"hex": np.array(scales, "<f8").tobytes().hex()}, "axis": grid["axis"]}
+        except OverflowError as error:
+            raise ArtifactError(f"it has {scales!r:.40} for scales") from error

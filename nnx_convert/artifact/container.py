@@ -20,7 +20,9 @@ from collections.abc import Sequence
 from typing import Any
 from zlib import crc32
 
+from .. import reading
 from ..errors import ArtifactError
+from ..resources import within
 
 #: As with PNG, a byte above 127 and both line ends show a transfer that took the file for text.
 MAGIC = b"\x89NNX\r\n\x1a\n"
@@ -63,6 +65,7 @@ def unpack(data: Buffer) -> tuple[dict[str, Any], memoryview]:
         raise ArtifactError(f"is of version {version} of the format, not {VERSION}", hint="convert the model again")
     if len(view) != PREAMBLE.size + head_size + tail_size:
         raise ArtifactError(f"is {len(view)} bytes long, its preamble says {PREAMBLE.size + head_size + tail_size}")
+    within("text_bytes", head_size, "the bytes of its header are")
     end = PREAMBLE.size + head_size
     blank = PREAMBLE.pack(MAGIC, version, 0, head_size, tail_size, tail_check)
     if crc32(view[PREAMBLE.size:end], crc32(blank)) != head_check:
@@ -75,13 +78,9 @@ def unpack(data: Buffer) -> tuple[dict[str, Any], memoryview]:
 def parsed(text: bytes) -> dict[str, Any]:
     """The header as a JSON object."""
     try:
-        header = json.loads(text.decode(), parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"its header is no JSON text ({error})") from error
+        header = reading.json(text, ArtifactError)
+    except ArtifactError as error:
+        raise ArtifactError(f"its header {error.text}") from error
     if not isinstance(header, dict):
         raise ArtifactError("its header is no JSON object")
     return header
-
-
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import re
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from ..errors import ArtifactError, NnxError, UsageError
 from ..model import Model
+from ..reading import mapped, reason
 
 #: What a file holds, one after the other.
 Pieces = Iterable[bytes | memoryview]
@@ -26,17 +26,11 @@ _unfinished: set[Path] = set()
 def load(path: str | Path) -> Model:
     """Read a .nnx file, memory-mapped; raises `ArtifactError` where it is not whole, naming the file."""
     from .decode import decode
-    name = os.fspath(path)
-    try:
-        with open(name, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
-    except (OSError, ValueError) as error:
-        raise ArtifactError(f"cannot be read: {reason(error)}", name) from error
+    data = mapped(path, ArtifactError)
     try:
         return decode(data)
     except NnxError as error:
-        raise error.at(name) from error
+        raise error.at(os.fspath(path)) from error
 
 
 def save(model: Model, path: str | Path) -> None:
@@ -143,8 +137,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def reason(error: Exception) -> str:
-    """What the system says, without the number and the path."""
-    return getattr(error, "strerror", None) or str(error)

@@ -1,16 +1,15 @@
 """The TOML file of `nnx-convert ci`: entries, each a model with what is asked of it."""
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .. import comparison
-from ..artifact.files import reason
 from ..check import conditions
-from ..errors import FormatError, UsageError, among, near
+from ..errors import UsageError, among, near
+from ..reading import toml
 from ..peers import PEERS
 from ..target import Target
 from ..types import Shape
@@ -71,11 +70,7 @@ class Entry:
 def load(path: str) -> tuple[Entry, ...]:
     """The entries of a file, in its order; raises `FormatError` on what is no TOML, `UsageError` with the place."""
     place = Path(path)
-    try:
-        found = tomllib.loads(place.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        what = "is no TOML" if isinstance(error, ValueError) else "cannot be read"
-        raise FormatError(f"{what}: {reason(error)}", path) from error
+    found = toml(path)
     whole_file = Table(found, place, "").only(FILE)
     usual = (whole_file.table("defaults") or Table({}, place, "defaults")).only(ENTRY[1:])
     models = found.get("models")

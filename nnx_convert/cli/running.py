@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Given, gathered, plain, read_archive, taken_apart, write_archive
+from ..archived import read_archive
+from ..arrays import Given, gathered, plain, taken_apart, write_archive
 from ..convert import compile, convert, kind, read
 from ..emit.report import LABEL, headed, size
 from ..errors import ExitCode, NnxError

@@ -1,7 +1,7 @@
 """What recorder.cpp writes, as a `Model`: every call of the program's is made again on a `ModelBuilder`."""
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Mapping, Sequence
 from ctypes import c_float
 from pathlib import Path
@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..artifact.files import reason
+from .. import reading
+from ..artifact.container import Buffer
 from ..builder import ModelBuilder
 from ..codes import OperandCode
 from ..errors import FormatError, ModelError, NnxError
@@ -27,11 +28,7 @@ def read_record(folder: str | Path) -> Model:
     """
     path, name = Path(folder), str(folder)
     try:
-        text, data = (path / "model.json").read_text(encoding="utf-8"), (path / "model.bin").read_bytes()
-    except (OSError, ValueError) as error:
-        raise FormatError(f"cannot be read as a record: {reason(error)}", name) from error
-    try:
-        fields = json.loads(text)
+        fields, data = reading.json(reading.text(path / "model.json")), reading.mapped(path / "model.bin")
         if (fields["format"], fields["version"]) != ("nnx-record", 1):
             raise FormatError("is no record, or one of another version", name)
         models: list[Model] = []
@@ -44,7 +41,7 @@ def read_record(folder: str | Path) -> Model:
         raise FormatError("is no record, or a damaged one", name) from error
 
 
-def _model(fields: Fields, data: bytes, before: Sequence[Model]) -> Model:
+def _model(fields: Fields, data: Buffer, before: Sequence[Model]) -> Model:
     """One model; those it holds are among the ones `before` it."""
     builder = ModelBuilder()
     for o in fields["operands"]:
@@ -58,7 +55,7 @@ def _model(fields: Fields, data: bytes, before: Sequence[Model]) -> Model:
     return builder.finish()
 
 
-def _operand(builder: ModelBuilder, o: Fields, data: bytes, before: Sequence[Model]) -> None:
+def _operand(builder: ModelBuilder, o: Fields, data: Buffer, before: Sequence[Model]) -> None:
     index = builder.add_operand(o["type"], o["dims"], _float(o["scale"]), o["zero"])
     if "scales" in o:
         builder.set_operand_symm_per_channel_quant_params(index, o["axis"], [_float(s) for s in o["scales"]])
@@ -75,10 +72,10 @@ def _float(scale: float) -> float:
     return c_float(scale).value
 
 
-def _value(o: Fields, index: int, data: bytes) -> np.ndarray[Any, Any]:
+def _value(o: Fields, index: int, data: Buffer) -> np.ndarray[Any, Any]:
     """A constant's elements. Raises `ModelError` where they are not as many as its sizes say."""
     type_, sizes = OperandCode(o["type"]), o["dims"]
-    count, width = int(np.prod(sizes, dtype=np.int64)), type_.dtype.itemsize
+    count, width = math.prod(sizes), type_.dtype.itemsize
     if o["bytes"] != count * width:
         raise ModelError(f"{type_.name}{list(sizes)} takes {count * width} bytes, not {o['bytes']}", operand=index)
     if type_.dtype == np.bool_:

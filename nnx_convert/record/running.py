@@ -1,7 +1,7 @@
 """What the recorder calls: its record becomes a .nnx file, and a run's inputs become outputs."""
 from __future__ import annotations
 
-import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import reading
 from ..artifact import load, save
-from ..artifact.files import reason, write_all
+from ..artifact.files import write_all
 from ..errors import FormatError, InputError
 from ..model import Model, Operand
 from ..types import Array
@@ -47,18 +48,16 @@ def _run(model: Model, inputs: Sequence[Array | None]) -> list[Any]:
 def _inputs(model: Model, path: Path) -> list[Array | None]:
     """The inputs that the program set, as arrays of the operands' types."""
     try:
-        asked = json.loads((path / "run.json").read_text(encoding="utf-8"))["inputs"]
+        asked = reading.json(reading.text(path / "run.json"))["inputs"]
         return [None if how["none"] else _array(model.operands[i], how, n, path)
                 for n, (i, how) in enumerate(zip(model.inputs, asked, strict=True))]
-    except OSError as error:
-        raise FormatError(f"cannot be read: {reason(error)}", os.fspath(path)) from error
     except BROKEN as error:
         raise FormatError("run.json is not what the recorder writes", os.fspath(path)) from error
 
 
 def _array(o: Operand, how: Mapping[str, Any], number: int, path: Path) -> Array:
-    data, dims = (path / f"in{number}.bin").read_bytes(), tuple(map(int, how.get("dims", o.dims)))
-    dtype, count = o.type.dtype, int(np.prod(dims, dtype=np.int64))
+    data, dims = reading.mapped(path / f"in{number}.bin"), tuple(map(int, how.get("dims", o.dims)))
+    dtype, count = o.type.dtype, math.prod(dims)
     if count < 1 or len(data) != count * dtype.itemsize:
         raise InputError(f"input {number} is {o.type.name}{list(dims)}, and {len(data)} bytes were set")
     return np.frombuffer(data, np.uint8 if dtype == np.bool_ else dtype.newbyteorder("<")).astype(dtype).reshape(dims)

@@ -8,24 +8,31 @@ from typing import Any
 import numpy as np
 
 from ..errors import RunError
-from ..model import Model, Operation
+from ..model import Lifetime, Model, Operation
+from ..resources import tick
 from ..schema import Checked, OpDef, OpError
-from ..types import Array, UNKNOWN, Arg, Scalar, Signature, Tensor, known, rebuilt, sharper
+from ..types import Array, UNKNOWN, Arg, Scalar, Shape, Signature, Tensor, known, rebuilt, sharper
 from .kernel import Call, Compute, Inner, Kernel, NeedsValue, Run, Site, kernel_of
-from .memory import affordable_outputs
+from .memory import affordable, affordable_outputs
 # As NAME is what the type checker takes for handing a name on.
 from .steps import FAILURES as FAILURES, Bound as Bound, Dynamic as Dynamic, Options as Options  # noqa: PLC0414
 from .steps import Program as Program, Slot as Slot, Step as Step  # noqa: PLC0414
 from .steps import failing as failing, fill as fill, slots as slots  # noqa: PLC0414
 
-def bind(model: Model, inputs: Sequence[Tensor | None], options: Options) -> Program:
+#: The sizes of the outputs of graphs that are bound while another one is, by graph and what its inputs are; None where
+#: they follow from values, nothing at all where it cannot be run. Else graphs within graphs would be bound again and
+#: again.
+Inside = dict[tuple[int, tuple[Tensor | None, ...]], "list[Shape | None] | tuple[()] | None"]
+
+
+def bind(model: Model, inputs: Sequence[Tensor | None], options: Options, inside: Inside | None = None) -> Program:
     """The program for inputs of these shapes.
 
     Raises `RunError` on a rule they break, `Dynamic` where a size follows from values. Inputs with values
     (`Tensor.data`) are constants: given for all of them, every operation is computed here, but one that is not
     pure only where the program is for a single run (`Options.once`).
     """
-    binder = Binder(model, options)
+    binder = Binder(model, options, {} if inside is None else inside)
     binder.env.update(zip(model.inputs, inputs, strict=True))
     steps = [step for n in range(len(model.operations)) if (step := binder.advance(n)) is not None]
     live = {*model.inputs, *model.outputs, *(s for step in steps for s in (*step.outs, *step.reads))}
@@ -45,8 +52,9 @@ def states_of(model: Model) -> tuple[tuple[Slot, Slot], ...]:
 class Binder:
     """Forward over a model: what is known of each operand, and a step for each operation that has to run."""
 
-    def __init__(self, model: Model, options: Options) -> None:
-        self.model, self.options = model, options
+    def __init__(self, model: Model, options: Options, inside: Inside) -> None:
+        self.model, self.options, self.inside = model, options, inside
+        self.held = 0                            # bytes of what is computed here
         self.env: dict[Slot, Arg] = {}
         self.last = {i: n for n, o in enumerate(model.operations) for i in o.inputs}
         self.kept = {*model.inputs, *model.outputs}
@@ -73,12 +81,14 @@ class Binder:
         for i in self.model.operations[number].inputs:
             found = self.env.get(i)
             if self.last[i] == number and i not in self.kept and isinstance(found, Tensor):
+                self.held -= owned(found.data) if self.model.operands[i].lifetime is Lifetime.TEMPORARY else 0
                 self.env[i] = replace(found, data=None)
         return step
 
     def step(self, number: int) -> Step | None:
         """The operation as a step; None where its outputs could be computed now, all it reads being constant."""
         o = self.model.operations[number]
+        tick(self.place(number))
         found, outs = self.checked(number, o)
         if not all(map(known, found.args.values())):
             raise Dynamic(self.place(number))
@@ -112,6 +122,8 @@ class Binder:
 
     def set(self, where: Sequence[Slot], outs: Sequence[Tensor], arrays: Sequence[Array]) -> None:
         """The outputs of an operation as constants."""
+        self.held += sum(map(owned, arrays))
+        affordable(self.held, "what is computed step by step")
         self.env |= {i: replace(t, dims=array.shape, data=array)
                      for i, t, array in zip(where, outs, arrays, strict=False)}
 
@@ -159,19 +171,30 @@ class Binder:
         given: Sequence[Tensor | None] = [t and replace(t, data=None) for t in args[inner.given]]
         sizes = []
         for name in inner.graphs:
-            try:
-                program = bind(graphs[name], given, self.options)
-            except Dynamic:
+            found = self.sizes(graphs[name], tuple(given))
+            if found is None:
                 return outs
-            except RunError:
-                continue                         # as a run that takes this branch does
-            sizes.append([program.tensors[i].dims for i in program.outputs])
+            if found:                            # else a run that takes this branch fails
+                sizes.append(found)
         if not sizes:
             return outs
         expected = [t and t.dims for t in given[:len(sizes[0])]] if inner.again else sizes[0]
         if any(s != expected for s in sizes):
             return outs
         return tuple(replace(t, dims=sharper(dims, t.dims)) for t, dims in zip(outs, sizes[0], strict=False))
+
+    def sizes(self, graph: Model, given: tuple[Tensor | None, ...]) -> Sequence[Shape | None] | None:
+        """The sizes of what a graph gives, as `Inside` has them."""
+        key = id(graph), given
+        if key not in self.inside:
+            try:
+                program = bind(graph, given, self.options, self.inside)
+                self.inside[key] = [program.tensors[i].dims for i in program.outputs]
+            except Dynamic:
+                self.inside[key] = None
+            except RunError:
+                self.inside[key] = ()
+        return self.inside[key]
 
     def bound(self, number: int, o: Operation, args: Mapping[str, Any], outs: tuple[Tensor, ...]) -> Bound:
         """The operation with the slots of its arrays."""
@@ -274,6 +297,11 @@ def _value(t: Tensor) -> Array:
 def broken(error: OpError, where: str) -> RunError:
     """A rule that an operation breaks, as a fault of the run; the operation is named once."""
     return RunError(error.text if where.endswith(f" {error.op}") else str(error), where, error.hint)
+
+
+def owned(data: Array | None) -> int:
+    """The bytes of an array that are its own; a view has none."""
+    return data.nbytes if isinstance(data, np.ndarray) and data.flags.owndata else 0
 
 
 def complete(t: Tensor) -> bool:

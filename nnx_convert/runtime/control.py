@@ -1,21 +1,17 @@
 """Branches and loops over graphs that can be called: nothing here asks for the table of operations or for a model."""
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import RunError
+from ..errors import LimitError
+from ..resources import Limits, clock, hint, limited, limits, tick, timed
 from ..types import Array
 
 if TYPE_CHECKING:
     from .kernel import Call, Compute, Run
-
-#: NNAPI's longest loop timeout (`ANeuralNetworks_getMaximumLoopTimeout`): a loop that runs longer fails.
-LOOP_SECONDS = 15.0
-
 
 def branch(calls: Mapping[str, Call]) -> Compute:
     """An IF: of `then` and `orelse`, the one that its condition says."""
@@ -25,9 +21,12 @@ def branch(calls: Mapping[str, Call]) -> Compute:
 
 
 def loop(calls: Mapping[str, Call]) -> Compute:
-    """A WHILE: `body` as long as `cond` holds."""
+    """A WHILE: `body` as long as `cond` holds. Its limits are those it is made under."""
+    kept = limits()
+
     def run(values: Sequence[Array | None]) -> list[Array]:
-        return looped(calls["cond"], calls["body"], values)
+        with limited(kept), timed("the run"):
+            return looped(calls["cond"], calls["body"], values)
     return run
 
 
@@ -38,14 +37,22 @@ BY_GRAPHS: dict[tuple[str, ...], Callable[[Mapping[str, Call]], Compute]] = {
 
 def looped(cond: Call, body: Call, values: Sequence[Array | None]) -> list[Array]:
     """The values after the loop: body's results come first, what it does not give stays as it was."""
-    end = time.monotonic() + LOOP_SECONDS
-    now = list(values)
+    now, most, rounds, late = list(values), limits(), 0, clock("loop_seconds")
     while cond(now)[0].any():
-        if time.monotonic() > end:
-            raise RunError(f"a loop runs longer than {LOOP_SECONDS:g} seconds")
+        rounds += 1
+        allowed(rounds, most, late())
         found = body(now)
         now[:len(found)] = found
     return [np.asarray(v) for v in now]
+
+
+def allowed(rounds: int, most: Limits, late: bool) -> None:
+    """Raise `LimitError` where a loop has had its rounds, or its time."""
+    if rounds > most.rounds:
+        raise LimitError(f"a loop has more than {most.rounds:,} rounds", hint=hint("rounds"))
+    if late:
+        raise LimitError(f"a loop runs longer than {most.loop_seconds:g} seconds", hint=hint("loop_seconds"))
+    tick()
 
 
 def fitted(compute: Compute, count: int) -> Run:

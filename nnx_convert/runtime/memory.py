@@ -1,13 +1,11 @@
-"""How much a run may hold: no more than the machine has."""
+"""How much a run may hold: no more than its limits say, which are what the machine has where nobody sets others."""
 from __future__ import annotations
 
 import math
-import os
-import sys
 from collections.abc import Sequence
-from functools import cache
 
-from ..errors import RunError
+from ..errors import LimitError, RunError
+from ..resources import hint, limits
 from ..types import Tensor, known
 
 #: Arrays start at multiples of this many bytes: a cache line, and the widest vector.
@@ -17,19 +15,20 @@ ARENAS = 2
 HINT = "smaller inputs, or a machine with more memory"
 
 
-@cache
-def physical() -> int:
-    """The bytes of memory the machine has; no limit where the system does not tell."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return sys.maxsize
-
-
 def affordable(size: int, what: str, where: str = "") -> None:
-    """Raise `RunError` where something of `size` bytes is larger than the machine's memory."""
-    if size > physical():
-        raise RunError(f"{what} needs {size:,} bytes, and the machine has {physical():,}", where, HINT)
+    """Raise `LimitError` where something of `size` bytes is more than a run may hold."""
+    _within(size, limits().total, "total_bytes", what, where)
+
+
+def affordable_tensor(size: int, what: str, where: str = "") -> None:
+    """Raise `LimitError` where a tensor of `size` bytes is larger than one may be."""
+    affordable(size, what, where)
+    _within(size, limits().tensor, "tensor_bytes", what, where)
+
+
+def _within(size: int, most: int, limit: str, what: str, where: str) -> None:
+    if size > most:
+        raise LimitError(f"{what} needs {size:,} bytes, {most:,} at most", where, f"{HINT}; {hint(limit)}")
 
 
 def affordable_outputs(outs: Sequence[Tensor], where: str = "") -> None:
@@ -40,7 +39,7 @@ def affordable_outputs(outs: Sequence[Tensor], where: str = "") -> None:
     for i, t in enumerate(outs):
         if t.dims is not None and all(map(known, t.dims)):
             size = math.prod(n or 1 for n in t.dims)
-            affordable(size * t.type.dtype.itemsize, f"output {i}, {list(t.dims)},", where)
+            affordable_tensor(size * t.type.dtype.itemsize, f"output {i}, {list(t.dims)},", where)
 
 
 def exhausted(error: MemoryError) -> RunError:

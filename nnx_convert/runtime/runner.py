@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import NnxError, RunError
 from ..model import Model
+from ..resources import limited, limits, tick, timed
 from ..types import OBJECTS, Array, Tensor
 from .blas import blas_threads, cores, threads_for
 from .forks import Locked
@@ -61,7 +62,7 @@ class Compiled:
 
     def __init__(self, program: Program, threads: int = 0) -> None:
         from .plan import plan
-        self.program, self.plan = program, plan(program)
+        self.program, self.plan, self._limits = program, plan(program), limits()
         self.threads = threads_for(threads, max((s.product for s in program.steps), default=0))
         affordable(self.plan.size, "the arena")
         self._idle: deque[Frame] = deque(maxlen=ARENAS)
@@ -82,8 +83,9 @@ class Compiled:
                 np.copyto(to, array)
         n = 0
         try:
-            with blas_threads(self.threads), np.errstate(all="ignore"):
+            with (limited(self._limits), timed("the run"), blas_threads(self.threads), np.errstate(all="ignore")):
                 for run, args, n in frame.calls:  # noqa: B007  (n names the step that failed)
+                    tick()
                     run(*args)
         except RunError as error:
             raise error.at(self.program.steps[n].origin) from error
@@ -101,7 +103,7 @@ class Runner(Locked):
     def __init__(self, model: Model | Sketch, options: Options, keep: Keep | None = None) -> None:
         """`keep` is told of the first program, and for which shapes it is."""
         super().__init__()
-        self._known, self._keep = model, keep
+        self._known, self._keep, self._limits = model, keep, limits()
         self._news = Event()                     # a graph that a program runs has been compiled
         self.options = replace(options, call=options.call and remembered(options.call),
                                tell=self._news.set if keep else options.tell)
@@ -194,7 +196,7 @@ class Runner(Locked):
             return None
         from .bind import bind                   # a program that was kept does without the table of operations
         try:
-            with np.errstate(all="ignore"):
+            with limited(self._limits), timed("compiling it"), np.errstate(all="ignore"):
                 return self._compiled(bind(self.model, self._tensors(shapes), self._options()), profiled)
         except Dynamic:
             return None
@@ -203,8 +205,8 @@ class Runner(Locked):
 
     def _options(self) -> Options:
         """Those of the next program."""
-        limited = self.options.sets is not None and self._natives >= self.options.sets
-        return replace(self.options, elsewhere=None) if limited else self.options
+        enough = self.options.sets is not None and self._natives >= self.options.sets
+        return replace(self.options, elsewhere=None) if enough else self.options
 
     def _compiled(self, program: Program, profiled: bool) -> Compiled | NativeProgram:
         natively = any(step.elsewhere for step in program.steps)
@@ -236,7 +238,8 @@ class Runner(Locked):
     def _eager(self) -> Iterator[None]:
         """Within it, operations are bound to values; what they raise is a `RunError`."""
         try:
-            with blas_threads(threads_for(self.options.threads, 0)), np.errstate(all="ignore"):
+            with (limited(self._limits), timed("the run"), blas_threads(threads_for(self.options.threads, 0)),
+                  np.errstate(all="ignore")):
                 yield
         except Dynamic as error:
             raise RunError("a size stays unknown although all inputs are given", str(error)) from error

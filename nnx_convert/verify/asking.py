@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..arrays import MAGIC, Given, assembled, drawn, read_archive, read_array
+from ..archived import MAGIC, read_archive, read_array
+from ..arrays import Given, assembled, drawn
 from ..convert import Progress, read
 from ..errors import InputError, NnxError, Notice, UsageError, among, near
 from ..runtime.compiled import TensorSpec

@@ -7,6 +7,7 @@ reads and an output for each anchor, so that one run of it computes every segmen
 """
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -101,7 +102,7 @@ class Anchor:
 
 def _size(dims: Sequence[Any]) -> int:
     """The product of sizes; -1 where one is open."""
-    return int(np.prod([n if isinstance(n, int) else -1 for n in dims], dtype=int)) if all(
+    return math.prod(n if isinstance(n, int) else -1 for n in dims) if all(
         isinstance(n, int) for n in dims) else -1
 
 

@@ -8,8 +8,7 @@ import numpy as np
 from chance import unlikely
 from golden import EX, Case, build, cases
 
-from nnx_convert import CompiledModel, Model, NnxError
-from nnx_convert.runtime import control
+from nnx_convert import CompiledModel, Model, NnxError, limited
 
 Array = np.ndarray[Any, Any]
 #: What a run makes of a model before it compiles it: itself, or what comes back from a file.
@@ -23,11 +22,8 @@ PATIENCE = 1.0
 
 def failures(family: str, route: Route = lambda model: model) -> dict[str, str]:
     """The cases of a family by name, each with what is wrong with it; "" where it passes."""
-    patience, control.LOOP_SECONDS = control.LOOP_SECONDS, PATIENCE
-    try:
+    with limited(loop_seconds=PATIENCE):
         return {c["name"]: fault(c, route) for c in cases(family)}
-    finally:
-        control.LOOP_SECONDS = patience
 
 
 def fault(case: Case, route: Route) -> str:

@@ -17,8 +17,7 @@ from row_case import GRIDS, Case, Instance, c, instances, keys, listed
 from row_runs import run, whole
 
 from nnx_convert import NnxError, RunError
-from nnx_convert.runtime import memory
-from nnx_convert.runtime import control
+from nnx_convert.resources import VARIABLE
 from nnx_convert.types import I32, UNKNOWN, Scalar, Tensor, Type
 
 CASES: list[Case] = [*ELEMENTWISE, *IMAGE, *SHAPE, *MODELS]
@@ -56,8 +55,7 @@ MADE = [i for i in map(first, CASES) if whole_numbers(i)]
 @pytest.fixture
 def bounded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Little memory, and short loops."""
-    monkeypatch.setattr(memory, "physical", lambda: 1 << 26)
-    monkeypatch.setattr(control, "LOOP_SECONDS", 0.2)
+    monkeypatch.setenv(VARIABLE, "total_bytes=64M,loop_seconds=0.2")
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + ROOM, hard))
@@ -86,8 +84,8 @@ REFUSED: list[tuple[Case, dict[str, Any], str]] = [
     (c("BATCH_TO_SPACE_ND", x=(12, 1, 1, 1), blocks=[2, 3]), {"blocks": [2, 7]}, "blocks divides the batch"),
     (c("CONV_2D", 1, x=(1, 4, 4, 1), **WINDOW, scheme=2, nchw=False, dw=1, dh=1), {"dw": 3, "dh": 3},
      r"output 0 would have the shape \[1, -2, -2, 1\]"),
-    (c("CONV_2D", x=(0, 4, 4, 1), **AMOUNTS), {"pl": 2 ** 31 - 1}, "bytes, and the machine has"),
-    (c("DEPTHWISE_CONV_2D", x=(0, 4, 4, 1), **AMOUNTS, mult=1), {"pl": 2 ** 31 - 1}, "bytes, and the machine has"),
+    (c("CONV_2D", x=(0, 4, 4, 1), **AMOUNTS), {"pl": 2 ** 31 - 1}, "bytes, 67,108,864 at most"),
+    (c("DEPTHWISE_CONV_2D", x=(0, 4, 4, 1), **AMOUNTS, mult=1), {"pl": 2 ** 31 - 1}, "bytes, 67,108,864 at most"),
     (c("GATHER", x=(2, 3), axis=0, indices=[1]), {"indices": [2]}, "2"),
     (c("REDUCE_SUM", x=(2, 3), axes=[0], keep=False), {"axes": [2]}, r"axes are in \[-rank, rank\) of x")]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nnx_convert import CompiledModel, Model, ModelBuilder, OperandCode, OperationCode, RunError
-from nnx_convert.runtime import memory, rim
+from nnx_convert import CompiledModel, LimitError, Model, ModelBuilder, OperandCode, OperationCode, RunError, limited
+from nnx_convert.runtime import rim
 from nnx_convert.runtime.bind import once
 from nnx_convert.schema import OPS
 from nnx_convert.types import F32, I32, Port, Tensor
@@ -62,19 +62,34 @@ def relus(count: int, size: int, spread: bool) -> Model:
     return b.finish()
 
 
-def test_an_arena_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "physical", lambda: 10_000)
+def test_an_arena_that_does_not_fit_is_refused() -> None:
     x = np.zeros(512, np.float32)
-    assert CompiledModel(relus(9, 512, spread=False)).run([x])[0].shape == (512,)
-    with pytest.raises(RunError, match=r"the arena needs 18,432 bytes, and the machine has 10,000"):
-        CompiledModel(relus(9, 512, spread=True)).run([x])
+    with limited(total_bytes=10_000):
+        few, many = (CompiledModel(relus(9, 512, spread=s)) for s in (False, True))
+    assert few.run([x])[0].shape == (512,)
+    with pytest.raises(LimitError, match=r"the arena needs 18,432 bytes, 10,000 at most .*--limit total_bytes=VALUE"):
+        many.run([x])
 
 
-def test_so_is_one_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "physical", lambda: 2047)
-    with pytest.raises(RunError, match=r"output 0, \[512\], needs 2,048 bytes") as error:
+@pytest.mark.parametrize("limit", ["tensor_bytes", "total_bytes"])
+def test_so_is_one_output(limit: str) -> None:
+    with limited(**{limit: 2047}), pytest.raises(LimitError, match=r"output 0, \[512\], needs 2,048 bytes") as error:
         CompiledModel(relus(1, 512, spread=True)).run([np.zeros(512, np.float32)])
-    assert "EXP" in error.value.where
+    assert "EXP" in error.value.where and limit in error.value.hint
+
+
+def test_so_is_what_is_computed_step_by_step() -> None:
+    model, given = tiled([1, 300], said=False, fixed=False)
+    b = ModelBuilder()
+    x, how = b.add_operand(FLOATS, (1, 1)), b.add_operand(INTS, (2,))
+    outs = [b.add_operand(FLOATS, (0, 0)) for _ in range(3)]
+    for out in outs:
+        b.add_operation(OperationCode.TILE, [x, how], [out])
+    b.identify_inputs_and_outputs([x, how], outs)
+    with limited(total_bytes=3000):
+        assert CompiledModel(model).run(given)[0].size == 300
+        with pytest.raises(LimitError, match="what is computed step by step needs 3,600 bytes"):
+            CompiledModel(b.finish()).run(given)
 
 
 def test_so_is_a_constant_computed_ahead() -> None:
@@ -109,10 +124,11 @@ def test_so_it_is_while_preparing(monkeypatch: pytest.MonkeyPatch) -> None:
         CompiledModel(relus(1, 4, spread=False)).prepare()
 
 
-def test_the_machine_says_how_much_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 1 << 28 < memory.physical() < 1 << 46
-
-    def silent(name: str) -> int:
-        raise ValueError(name)
-    monkeypatch.setattr("os.sysconf", silent)
-    assert memory.physical.__wrapped__() > 1 << 46
+def test_time_that_is_up_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    with limited(seconds=2):
+        compiled = CompiledModel(relus(9, 4, spread=False), backend="numpy")
+    compiled.prepare()
+    moments = iter(range(99))
+    monkeypatch.setattr("time.monotonic", lambda: next(moments))
+    with pytest.raises(LimitError, match="the run takes longer than 2 seconds"):
+        compiled.run([np.zeros(4, np.float32)])

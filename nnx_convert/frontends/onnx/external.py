@@ -1,30 +1,19 @@
-"""Weights outside the model's message: files in the model's folder, mapped into memory once each.
-
-A model comes from anywhere, and it names these files: nothing outside the folder is opened, whatever a name, a link
-or a kind of file would lead to, and nothing is read that is not there.
-"""
+"""Weights outside the model's message: files in the model's folder, mapped into memory once each."""
 from __future__ import annotations
 
-import mmap
-import os
 import re
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...errors import FormatError, Unsupported
+from ...reading import beside
 from .weights import OWN
 
-#: A file up to this size is read instead of mapped: each map keeps a file open, and a model may have thousands.
-SMALL = 1 << 20
 NUMBER = re.compile(r"[0-9]{1,18}")
-#: Opening waits for nobody and follows no link that appeared after the path was resolved.
-FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) \
-    | getattr(os, "O_BINARY", 0)
 
 
 @dataclass
@@ -60,7 +49,7 @@ class Folder:
             raise Unsupported(f"its data are in the file {location!r:.100}, and a model given as bytes has no folder",
                               hint="give the path of the model")
         if location not in self.opened:
-            self.opened[location] = opened(self.path, location)
+            self.opened[location] = beside(self.path, location, "its external data are")
         return self.opened[location]
 
 
@@ -70,49 +59,3 @@ def number(told: Mapping[str, str], key: str) -> int:
     if not NUMBER.fullmatch(found):
         raise FormatError(f"the {key} of its external data is {found!r:.40}")
     return int(found)
-
-
-def opened(folder: Path, location: str) -> Any:
-    """The bytes of a file below a folder; raises `FormatError` on a name, a link or a file that is not one."""
-    refuse(location)
-    base = os.path.realpath(folder)
-    place = os.path.realpath(os.path.join(base, location))
-    if os.path.commonpath((base, place)) != base:
-        raise FormatError(f"its external data are in {location!r:.100}, a link that leads out of the model's folder")
-    try:
-        handle = os.open(place, FLAGS)
-    except (OSError, ValueError) as error:
-        why = "there is no such file" if isinstance(error, FileNotFoundError) else getattr(error, "strerror", error)
-        raise FormatError(f"its external data are in {location!r:.100}, which cannot be read: {why}") from error
-    try:
-        return content(handle, location)
-    except OSError as error:
-        raise FormatError(f"its external data in {location!r:.100} cannot be read: {error.strerror}") from error
-    finally:
-        os.close(handle)
-
-
-def refuse(location: str) -> None:
-    """Raise `FormatError` on what is no relative path that stays in its folder, by the rules of any system."""
-    if not location or "\0" in location:
-        raise FormatError("its external data have no location")
-    windows = PureWindowsPath(location)
-    if location.startswith("/") or windows.drive or windows.root:
-        raise FormatError(f"its external data are in {location!r:.100}: an absolute path is not allowed")
-    if ".." in (*PurePosixPath(location).parts, *windows.parts):
-        raise FormatError(f"its external data are in {location!r:.100}: '..' is not allowed")
-
-
-def content(handle: int, location: str) -> Any:
-    """What an open file holds; raises `FormatError` where it is none of one name, as ONNX's checker does."""
-    found = os.fstat(handle)
-    if not stat.S_ISREG(found.st_mode):
-        what = "a folder" if stat.S_ISDIR(found.st_mode) else "no plain file"
-        raise FormatError(f"its external data are in {location!r:.100}, which is {what}")
-    if found.st_nlink > 1:
-        raise FormatError(f"its external data are in {location!r:.100}, which has several hard links, so that it may "
-                          "be a file from elsewhere", hint="put a copy of the file in its place")
-    if found.st_size > SMALL:
-        return mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
-    with os.fdopen(os.dup(handle), "rb") as file:
-        return file.read()

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from nnx_convert.errors import FormatError, Unsupported
-from nnx_convert.frontends.onnx.external import SMALL, Folder, refuse
+from nnx_convert.frontends.onnx.external import Folder
 from nnx_convert.frontends.onnx.weights import OWN
+from nnx_convert.reading import SMALL, refuse
 
 DATA = np.arange(256, dtype=np.uint8)
 
@@ -54,7 +55,7 @@ def test_a_folder_that_is_a_link(place: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("location", "said"), [
-    ("", "no location"), ("w\0.bin", "no location"), ("../secret.bin", "'..'"), ("deep/../w.bin", "'..'"),
+    ("", "no name"), ("w\0.bin", "no name"), ("../secret.bin", "'..'"), ("deep/../w.bin", "'..'"),
     ("deep\\..\\..\\secret.bin", "'..'"), ("/etc/passwd", "absolute"), ("\\w.bin", "absolute"),
     ("C:w.bin", "absolute"), ("C:\\w.bin", "absolute"), ("//host/w.bin", "absolute"), ("..", "'..'"),
     ("deep", "a folder"), (".", "a folder"), ("none.bin", "no such file"), ("none/w.bin", "no such file"),
@@ -118,4 +119,4 @@ def test_bytes_have_no_folder() -> None:
 
 
 def test_a_plain_name_is_not_refused() -> None:
-    refuse("weights/..data.bin")
+    refuse("weights/..data.bin", "its external data are")

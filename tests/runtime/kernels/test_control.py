@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from op_model import t
 
-from nnx_convert import CompiledModel, Model, ModelBuilder, OperandCode, OperationCode, RunError
+from nnx_convert import CompiledModel, LimitError, Model, ModelBuilder, OperandCode, OperationCode, limited
 from nnx_convert.runtime.bind import Dynamic, Options, bind
-from nnx_convert.runtime import control
 from nnx_convert.runtime.runner import call
 from nnx_convert.schema import HOST_CODES
 from nnx_convert.types import Tensor
@@ -122,10 +121,14 @@ def test_while_follows_its_body_to_the_end(start: int, want: int) -> None:
     assert found.tolist() == [want]
 
 
-def test_an_endless_loop_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "LOOP_SECONDS", 0.05)
-    with pytest.raises(RunError, match=r"runs longer than 0\.05 seconds"):
-        looping([True, True], [1, 0]).run([np.array([0], np.int32), np.array([0], np.int32)])
+@pytest.mark.parametrize(("limit", "said"), [
+    ({"loop_seconds": 0.05}, r"runs longer than 0\.05 seconds"), ({"rounds": 9}, "has more than 9 rounds"),
+    ({"seconds": 0.05}, r"the run takes longer than 0\.05 seconds")], ids=str)
+def test_an_endless_loop_fails(limit: dict[str, float], said: str) -> None:
+    with limited(**limit):
+        loop = looping([True, True], [1, 0])
+    with pytest.raises(LimitError, match=said):
+        loop.run([np.array([0], np.int32), np.array([0], np.int32)])
 
 
 def drawing(logits: Array, samples: int, seeds: list[int]) -> Array:

@@ -10,9 +10,8 @@ import pytest
 from one_node import run
 
 import nnx_convert
-from nnx_convert.errors import FormatError, NnxError, RunError
-from nnx_convert.runtime import control
-from nnx_convert.runtime.kernels import loop
+from nnx_convert.errors import FormatError, LimitError, NnxError, RunError
+from nnx_convert.resources import limited
 
 Array = np.ndarray[Any, Any]
 F = np.float32
@@ -249,10 +248,10 @@ def test_a_loop_whose_values_keep_their_sizes_is_one_of_nnapi() -> None:
 
 @pytest.mark.parametrize(("text", "inputs"), [
     (WHILE, [F(0), F(1)]), (FLOAT_WHILE.replace("100", "9999999999"), [X * 0, F(1)])])
-def test_a_loop_without_end_ends_the_run(text: str, inputs: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (control, loop):
-        monkeypatch.setattr(module, "LOOP_SECONDS", 0.2)
-    with pytest.raises(RunError, match=r"runs longer than 0\.2 seconds"):
+def test_a_loop_without_end_ends_the_run(text: str, inputs: list[Any]) -> None:
+    with pytest.raises(LimitError, match=r"runs longer than 0\.2 seconds"), limited(loop_seconds=0.2):
+        run(model(text), *inputs)
+    with pytest.raises(LimitError, match="a loop has more than 9 rounds"), limited(rounds=9):
         run(model(text), *inputs)
 
 
