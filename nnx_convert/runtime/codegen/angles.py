@@ -102,10 +102,11 @@ def _by_integers(f: Function, x: str) -> tuple[str, str]:
 
 
 def _both(f: Function, type: str, angle: str) -> tuple[str, str]:
-    """Sine and cosine between -pi / 4 and pi / 4."""
+    """Sine and cosine between -pi / 4 and pi / 4; of a zero, that zero."""
     square = f.let(f"fmul {type} {angle}, {angle}")
     cubic = f.let(f"fmul {type} {square}, {angle}")
     sine = f.fma(type, cubic, horner(f, type, square, sine_terms()), angle)
+    sine = select(f, type, f.let(f"fcmp oeq {type} {angle}, {number(type, 0)}"), angle, sine)    # a zero keeps its sign
     high = f.let(f"fmul {type} {f.let(f'fmul {type} {square}, {square}')}, {horner(f, type, square, cosine_terms())}")
     half = f.fma(type, square, number(type, -0.5), number(type, 1))
     return sine, f.let(f"fadd {type} {half}, {high}")
