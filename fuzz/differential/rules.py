@@ -40,7 +40,7 @@ class Single:
 
 @dataclass(frozen=True)
 class Rule:
-    """A known difference of some operators of a format: when it is one, why, and where it is said."""
+    """A known difference of some operators of a format, of all without any: when it is one, why, where it is said."""
 
     name: str
     form: str
@@ -51,7 +51,8 @@ class Rule:
 
     def explains(self, single: Single) -> bool:
         """Whether a difference is this one."""
-        return single.model.form == self.form and single.operator in self.operators and self.holds(single)
+        return (single.model.form == self.form and single.operator in (self.operators or (single.operator,))
+                and self.holds(single))
 
 
 def near(single: Single) -> bool:
@@ -102,6 +103,43 @@ def exact_sums(single: Single) -> bool:
     return bool((found == single.ours).all())
 
 
+def without_grid(single: Single) -> bool:
+    """Whether an operator computes with small integers that have no scale."""
+    net = single.model.net                       # type: ignore[attr-defined]
+    given = [net.tensors[i] for i in net.operators[-1].inputs if i >= 0]
+    return any(t.dtype in ("int8", "uint8", "int16") and t.scale is None for t in given)
+
+
+def of_nothing(single: Single) -> bool:
+    """0 for the least float, and no other difference."""
+    differ = single.ours != single.theirs
+    least = np.finfo(single.theirs.dtype).min
+    return bool((single.ours[differ] == 0).all() and (single.theirs[differ] == least).all())
+
+
+def between_sizes(single: Single) -> bool:
+    """Corners aligned by scales, whose products with sizes are no sizes."""
+    if single.attributes.get("coordinate_transformation_mode") != b"align_corners" or len(single.inputs) != 1:
+        return False
+    model: Any = single.model
+    scales_given = model.constants.get(model.nodes[-1].input[2]) if len(model.nodes[-1].input) == 3 else None
+    if scales_given is None:
+        return False
+    exact = np.array(single.inputs[0].shape) * scales_given
+    return bool((exact != np.floor(exact)).any())
+
+
+def cancelled(single: Single) -> bool:
+    """Apart by a few roundings of what the mean becomes when it is scaled before it is taken off."""
+    x = single.inputs[0].astype(np.float64)
+    axes = tuple(range(2, x.ndim))
+    model: Any = single.model
+    scale = np.abs(model.constants[model.nodes[-1].input[1]].astype(np.float64)).reshape(1, -1, *[1] * len(axes))
+    step = scale / np.sqrt(x.var(axes, keepdims=True) + single.attributes.get("epsilon", 1e-5))
+    allowed = 4 * np.finfo(np.float32).eps * step * np.abs(x).max(axes, keepdims=True)
+    return bool((np.abs(single.ours.astype(np.float64) - single.theirs) <= allowed).all())
+
+
 #: The rules, the first that holds is told.
 RULES = (
     Rule("one rounding of scales per channel", "tflite", ("FULLY_CONNECTED",), of_channels,
@@ -116,6 +154,18 @@ RULES = (
     Rule("comparisons on coarse grids", "tflite",
          ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"), coarse,
          "LiteRT takes scales for less than 1 and shifts by a negative number of bits",
+         "docs/decisions/whose-numbers.md"),
+    Rule("bytes without a grid", "tflite", (), without_grid,
+         "LiteRT takes small integers without a scale for codes of scale 0; here they are integers",
+         "docs/decisions/whose-numbers.md"),
+    Rule("the largest of nothing", "onnx", ("MaxPool",), of_nothing,
+         "a window that holds no cell gives 0 here, the least float in ONNX Runtime; the standard says nothing",
+         "docs/decisions/whose-numbers.md"),
+    Rule("corners aligned by scales", "onnx", ("Resize",), between_sizes,
+         "ONNX's suite measures up to size * scale, ONNX Runtime up to the whole size",
+         "docs/decisions/whose-numbers.md"),
+    Rule("a mean that is scaled first", "onnx", ("InstanceNormalization",), cancelled,
+         "ONNX Runtime scales x and its mean apart, so that what is left of both is rounded where it cancels",
          "docs/decisions/whose-numbers.md"),
     Rule("sums of pairs in 16 bits", "onnx", ("MatMulInteger", "ConvInteger"), exact_sums,
          "ONNX Runtime adds products of unsigned by signed bytes in pairs that saturate where there is no VNNI",
