@@ -31,6 +31,12 @@ def test_links_lead_somewhere(path: Path) -> None:
     assert not [link for link in LINK.findall(path.read_text(encoding="utf-8")) if not (path.parent / link).exists()]
 
 
+def test_the_index_leads_to_every_page() -> None:
+    docs = ROOT / "docs"
+    led = LINK.findall((docs / "README.md").read_text(encoding="utf-8"))
+    assert {p.name for p in docs.glob("*.md")} - {"README.md"} <= set(led)
+
+
 def test_what_pip_installs_is_an_extra() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     told = {name for path in TEXTS for name in re.findall(r"nnx-convert\[(\w+)\]", path.read_text(encoding="utf-8"))}
