@@ -31,10 +31,11 @@ def test_links_lead_somewhere(path: Path) -> None:
     assert not [link for link in LINK.findall(path.read_text(encoding="utf-8")) if not (path.parent / link).exists()]
 
 
-def test_the_index_leads_to_every_page() -> None:
-    docs = ROOT / "docs"
-    led = LINK.findall((docs / "README.md").read_text(encoding="utf-8"))
-    assert {p.name for p in docs.glob("*.md")} - {"README.md"} <= set(led)
+@pytest.mark.parametrize("index", ["docs/README.md", "docs/decisions/INDEX.md"])
+def test_an_index_leads_to_every_page(index: str) -> None:
+    path = ROOT / index
+    led = LINK.findall(path.read_text(encoding="utf-8"))
+    assert {p.name for p in path.parent.glob("*.md")} - {path.name} <= set(led)
 
 
 def test_what_pip_installs_is_an_extra() -> None:
