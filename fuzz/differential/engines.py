@@ -1,7 +1,7 @@
 """The three that run a model: the reference runtime of its format, and this package in NumPy and natively."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, Protocol
 
@@ -57,6 +57,9 @@ class Model(Protocol):
 
     def fed(self, given: Tensors) -> Model:
         """The same with other values for its inputs."""
+
+    def changed(self, change: Callable[[Array], Array]) -> Model:
+        """The same with other values for its inputs and constants of single precision."""
 
 
 class Refused(Exception):

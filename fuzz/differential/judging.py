@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from .rules import Single, explaining
 TOLERANCE = 1e-5
 #: Rounding noise is drawn so often, and what it moves may differ by so many times as much.
 NOISES, SPREAD = 6, 8
+#: Operators whose floats say how large what they give is.
+SIZED = ("Resize", "Upsample", "Range", "RANGE")
 Run = Callable[[Model], Tensors]
 
 
@@ -91,6 +94,11 @@ def judge(model: Model, with_peer: bool = True, native: bool = True,
                 return judged
     if theirs is None:
         return Finding("peer", detail=refusal) if with_peer else Finding("equal")
+    return beside(model, found, theirs)
+
+
+def beside(model: Model, found: Tensors, theirs: Tensors) -> Finding:
+    """Compare what was found with what the reference runtime gives; ONNX's codes where they stay floats between."""
     def exactly(each: Model) -> Tensors:
         return ours(each, "numpy", target)
 
@@ -135,10 +143,10 @@ def whole(model: Model, about: str, run: Run, other: Run, said: str) -> Finding:
     want = chained(model, other, None)
     spread = {n: np.zeros(want[n].shape) for n in model.outputs}
     for seed in range(NOISES):
-        noisy = chained(model, other, np.random.default_rng(seed))
+        moving = chained(model, other, np.random.default_rng(seed))
         for n in model.outputs:
-            if noisy[n].shape == want[n].shape:
-                spread[n] = np.fmax(spread[n], _distance(noisy[n], want[n]))
+            if moving[n].shape == want[n].shape:
+                spread[n] = np.fmax(spread[n], _distance(moving[n], want[n]))
     if all(found[n].shape == want[n].shape and not _far(
             found[n], want[n], SPREAD * spread[n] + allowance_of(want[n])) for n in model.outputs):
         return Finding("explained", "propagated")
@@ -162,21 +170,28 @@ def chained(model: Model, run: Run, noise: np.random.Generator | None) -> dict[s
     """Every tensor, operator by operator, with rounding noise on what is given and between."""
     known = {n: shaken(a, noise) for n, a in model.given.items()}
     for part in model.parts():
-        found = run(part.fed({n: known[n] for n in part.inputs}))
+        found = run(noisy(part.fed({n: known[n] for n in part.inputs}), noise))
         known |= {n: shaken(a, noise) for n, a in found.items() if n not in known}
     return known
 
 
+def noisy(model: Model, noise: np.random.Generator | None) -> Model:
+    """One operator with rounding noise on its inputs and weights; on its inputs alone where constants are sizes."""
+    if model.operators[-1] in SIZED:
+        return model.fed({n: shaken(a, noise) for n, a in model.given.items()})
+    return model.changed(partial(shaken, noise=noise))
+
+
 def shaken(x: Array, noise: np.random.Generator | None) -> Array:
     """Floats moved by a rounding or two."""
-    if noise is None or x.dtype.kind != "f":
+    if noise is None or x.dtype.kind != "f" or not x.size:
         return x
     eps = np.finfo(x.dtype).eps
     return np.asarray(x * (1 + eps * noise.integers(-2, 3, x.shape)), x.dtype)
 
 
 def moved(model: Model, run: Run, other: Run, name: str, found: Array, want: Array) -> bool:
-    """Whether rounding noise in an operator's inputs moves each element of its output about as far as it differs.
+    """Whether rounding noise in what an operator is given moves each element of its output about as far as it differs.
 
     Each of the two is compared with itself: what one of them does wrong, it does with noise as well.
     """
@@ -186,12 +201,12 @@ def moved(model: Model, run: Run, other: Run, name: str, found: Array, want: Arr
     spread = np.zeros(want.shape)
     for seed in range(NOISES):
         noise = np.random.default_rng(seed)
-        fed = model.fed({n: shaken(a, noise) for n, a in model.given.items()})
+        fed = noisy(model, noise)
         for each, quiet in ((run, found), (other, want)):
-            noisy = each(fed)[name]
-            if noisy.shape != quiet.shape:
+            moving = each(fed)[name]
+            if moving.shape != quiet.shape:
                 return False
-            spread = np.fmax(spread, _distance(noisy, quiet))
+            spread = np.fmax(spread, _distance(moving, quiet))
     if want.dtype.kind == "f":
         return not _far(found, want, SPREAD * spread + allowance(want))
     return bool((spread[found != want] > 0).all())

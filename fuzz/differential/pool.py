@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -13,8 +14,8 @@ from typing import Any
 from .judging import Finding, judge
 from .models import model
 
-#: Seconds that a model may take, on a machine that has other things to do.
-PATIENCE = 120.0
+#: Seconds of processor time that a model may take, and those that may pass while a machine has other things to do.
+PATIENCE, LATEST = 60, 1800.0
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,10 @@ def work(connection: Connection) -> None:
     os.dup2(nowhere, 2)
     while True:
         try:
-            connection.send(judged(connection.recv(), connection.send))
+            task = connection.recv()
+            most = int(time.process_time()) + PATIENCE
+            resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+            connection.send(judged(task, connection.send))
         except (EOFError, KeyboardInterrupt):
             return
 
@@ -80,7 +84,7 @@ class Worker:
 
     def begin(self, task: Task) -> None:
         """Send it a model."""
-        self.task, self.since = task, time.monotonic()
+        self.task, self.since, self.turn = task, time.monotonic(), ""
         self.connection.send(task)
 
     def ended(self) -> Judged | None:
@@ -93,27 +97,30 @@ class Worker:
                 found: Judged | str = self.connection.recv()
             except (EOFError, ConnectionResetError):
                 self.process.join()
-                return self._gone("died", f"ended with {self.process.exitcode}")
+                return self._gone(task, "died", f"ended with {self.process.exitcode}")
             if isinstance(found, Judged):
                 self.task = None
                 return found
             self.turn = found
-        if time.monotonic() - self.since > PATIENCE:
+        if time.monotonic() - self.since > LATEST:
             self.process.kill()
-            return self._gone("late", f"took more than {PATIENCE:.0f} s")
+            return self._gone(task, "late", f"took more than {LATEST:.0f} s")
         return None
 
-    def _gone(self, how: str, said: str) -> Judged:
+    def _gone(self, task: Task, how: str, said: str) -> Judged:
         """What is said of a model that took its process with it; where that was the peer's turn, no fault of ours."""
-        assert self.task is not None
-        finding = Finding("peer", detail=said) if self.turn == "peer" else Finding("fault", how, detail=said)
-        return Judged(self.task, model(self.task.form, self.task.seed).operators, finding)
+        return Judged(task, model(task.form, task.seed).operators, gone(self.turn, how, said))
 
     def close(self) -> None:
         """End it."""
         self.process.kill()
         self.process.join()
         self.connection.close()
+
+
+def gone(turn: str, how: str, said: str) -> Finding:
+    """What became of a model whose process is gone, at the turn of one of the runtimes."""
+    return Finding("peer", detail=said) if turn == "peer" else Finding("fault", how, detail=said)
 
 
 def judging(tasks: Sequence[Task], workers: int) -> Iterator[Judged]:

@@ -129,6 +129,25 @@ def between_sizes(single: Single) -> bool:
     return bool((exact != np.floor(exact)).any())
 
 
+def overflows(single: Single) -> bool:
+    """Whether the largest code's exponential is infinite in single precision."""
+    return single.inputs[0].dtype == np.int16 and 32767 * float(scales(single, 0)[0]) > np.log(np.finfo(np.float32).max)
+
+
+def of_one(single: Single) -> bool:
+    """Apart by a few roundings of 1."""
+    return bool(np.nanmax(np.abs(single.ours.astype(np.float64) - single.theirs), initial=0.0) <= 5e-7)
+
+
+def long_axes(single: Single) -> bool:
+    """Apart by a few roundings of a place on the longest axis, times the steepest slope there may be."""
+    x = single.inputs[0].astype(np.float64)
+    slope = float(x.max() - x.min()) * max(*x.shape, *single.theirs.shape)
+    allowed = 8 * np.finfo(np.float32).eps * slope
+    return single.attributes.get("mode") in (b"linear", b"cubic") and bool(
+        (np.abs(single.ours.astype(np.float64) - single.theirs) <= allowed).all())
+
+
 def cancelled(single: Single) -> bool:
     """Apart by a few roundings of what the mean becomes when it is scaled before it is taken off."""
     x = single.inputs[0].astype(np.float64)
@@ -154,6 +173,15 @@ RULES = (
     Rule("comparisons on coarse grids", "tflite",
          ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"), coarse,
          "LiteRT takes scales for less than 1 and shifts by a negative number of bits",
+         "docs/decisions/whose-numbers.md"),
+    Rule("exponentials beyond single precision", "tflite", ("EXP",), overflows,
+         "LiteRT makes int16's table of infinities, whose conversion to integers C leaves open",
+         "docs/decisions/whose-numbers.md"),
+    Rule("functions of range 1", "onnx", ("RNN", "LSTM", "GRU", "Tanh", "Sigmoid", "Erf", "Gelu", "FastGelu"), of_one,
+         "ONNX Runtime's polynomials are off by a rounding of 1 near 0, where their values are small",
+         "docs/decisions/whose-numbers.md"),
+    Rule("places in single precision", "onnx", ("Resize", "Upsample"), long_axes,
+         "ONNX Runtime computes places on an axis in single precision, which is coarse on long ones",
          "docs/decisions/whose-numbers.md"),
     Rule("bytes without a grid", "tflite", (), without_grid,
          "LiteRT takes small integers without a scale for codes of scale 0; here they are integers",

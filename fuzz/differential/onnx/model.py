@@ -1,7 +1,7 @@
 """A random ONNX model from a seed."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -80,12 +80,17 @@ class Onnx:
         lists = [n for n in self.nodes for o in n.output if o not in self.dtypes and o in node.input]
         inputs = dict.fromkeys(i for n in (*lists, node) for i in read(n) if i in self.dtypes and
                                i not in self.constants)
-        return replace(self, nodes=[*lists, node], given={}, inputs=tuple(inputs),
+        return replace(self, nodes=[*lists, node], given={}, open=False, inputs=tuple(inputs),
                        outputs=tuple(o for o in node.output if o))
 
     def fed(self, given: Tensors) -> Onnx:
         """The same with other values for its inputs."""
         return replace(self, given=given)
+
+    def changed(self, change: Callable[[Array], Array]) -> Onnx:
+        """The same with other values for its inputs and constants of single precision."""
+        constants = {n: change(a) if a.dtype == np.float32 else a for n, a in self.constants.items()}
+        return replace(self, constants=constants, given={n: change(a) for n, a in self.given.items()})
 
 
 def read(node: NodeProto) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """A random TFLite model from a seed."""
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..draw import Array, Draw
@@ -55,6 +55,12 @@ class TFLite:
     def fed(self, given: Tensors) -> TFLite:
         """The same with other values for its inputs."""
         return TFLite(self.net, given)
+
+    def changed(self, change: Callable[[Array], Array]) -> TFLite:
+        """The same with other values for its inputs and constants of single precision."""
+        tensors = [replace(t, data=change(t.data)) if t.data is not None and t.dtype == "float32" else t
+                   for t in self.net.tensors]
+        return TFLite(replace(self.net, tensors=tensors), {n: change(a) for n, a in self.given.items()})
 
     @property
     def inputs(self) -> tuple[str, ...]:

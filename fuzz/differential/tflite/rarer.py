@@ -74,6 +74,8 @@ def filled(m: Growing, x: Value) -> None:
         m.op(name, [m.indices(shape), value], [m.made(x.dtype, shape, value.low, value.high)], "FillOptions")
     elif name == "RANGE":
         start, count, by = m.draw.between(-5, 5), m.draw.between(1, 20), m.draw.one([1, 2, -1, -3])
+        if x.dtype == "uint8" and min(start, start + count * by, by) < 0:
+            raise Unfit
         ends = [m.tensor(x.dtype, (), np.array(n, x.dtype)) for n in (start, start + count * by, by)]
         m.op(name, ends, [m.made(x.dtype, (count,), -70, 70)], "RangeOptions")
     else:
