@@ -148,6 +148,17 @@ def long_axes(single: Single) -> bool:
         (np.abs(single.ours.astype(np.float64) - single.theirs) <= allowed).all())
 
 
+def of_nan(single: Single) -> bool:
+    """Whether a NaN stands where they differ, in an input of the same shape; elsewhere, whether there is one."""
+    nan = [np.isnan(a) for a in single.inputs if a.dtype.kind == "f"]
+    for each in nan:
+        if each.shape == single.ours.shape == single.theirs.shape:
+            differ = (single.ours != single.theirs) & ~(
+                (single.ours != single.ours) & (single.theirs != single.theirs))
+            return bool(each[differ].all())
+    return any(each.any() for each in nan)
+
+
 def cancelled(single: Single) -> bool:
     """Apart by a few roundings of what the mean becomes when it is scaled before it is taken off."""
     x = single.inputs[0].astype(np.float64)
@@ -182,6 +193,16 @@ RULES = (
          "docs/decisions/whose-numbers.md"),
     Rule("places in single precision", "onnx", ("Resize", "Upsample"), long_axes,
          "ONNX Runtime computes places on an axis in single precision, which is coarse on long ones",
+         "docs/decisions/whose-numbers.md"),
+    Rule("codes and integers of a NaN", "onnx", ("QuantizeLinear", "DynamicQuantizeLinear", "Cast"), of_nan,
+         "nothing says what a NaN is as an integer: the largest here, the least or 0 in ONNX Runtime",
+         "docs/decisions/whose-numbers.md"),
+    Rule("comparisons with a NaN", "onnx", ("ArgMax", "ArgMin", "TopK", "ReduceMax", "ReduceMin", "Max", "Min",
+                                            "MaxPool", "GlobalMaxPool", "Sign", "Clip", "Hardmax", "Unique"), of_nan,
+         "the standard leaves open whether a NaN is the largest, is passed over or stays",
+         "docs/decisions/whose-numbers.md"),
+    Rule("codes of a NaN", "tflite", ("QUANTIZE", "CAST"), of_nan,
+         "a conversion of NaN has no defined result in C, which LiteRT leaves it to",
          "docs/decisions/whose-numbers.md"),
     Rule("bytes without a grid", "tflite", (), without_grid,
          "LiteRT takes small integers without a scale for codes of scale 0; here they are integers",

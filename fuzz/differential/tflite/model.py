@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from ..draw import Array, Draw
@@ -24,7 +25,7 @@ class TFLite:
     given: Tensors
     form: str = "tflite"
 
-    @property
+    @cached_property
     def data(self) -> bytes:
         """The file."""
         return self.net.written()
