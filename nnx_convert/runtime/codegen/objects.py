@@ -11,6 +11,7 @@ from functools import cache
 from itertools import accumulate, count, pairwise
 from typing import Any
 
+from ...errors import RunError
 from .cache import key, user_cache
 from .loader import Loaded
 from .machine import Machine
@@ -27,8 +28,12 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def _llvm() -> Any:
-    """The binding, its targets initialised."""
-    import llvmlite.binding as llvm
+    """The binding, its targets initialised; raises `RunError` where it is there and cannot be loaded."""
+    try:
+        import llvmlite.binding as llvm
+    except OSError as error:                       # the library itself: broken, or no room for it in memory
+        raise RunError(f"LLVM cannot be loaded: {error}", hint="more memory, llvmlite installed again, or NumPy as the "
+                                                               "backend") from error
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     return llvm
