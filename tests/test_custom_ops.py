@@ -1,12 +1,14 @@
 """Operators that library users bring along: imported, run, saved and loaded; what is said of unknown ones."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from tflite_writer import TFLiteWriter
 
 import nnx_convert
@@ -120,3 +122,54 @@ def test_sizes_may_follow_from_values() -> None:
     w.custom("Kept", [x], [y])
     found = nnx_convert.compile(nnx_convert.convert(w.finish([x], [y]))).run([np.array([1, -1, 2, 0], np.float32)])
     assert found[0].tolist() == [1, 2]
+
+
+def of_onnx(domain: str = "com.acme", element: int = TensorProto.FLOAT, shape: Sequence[Any] = (1, 2, 4, 4)) -> bytes:
+    """relu(Scaled(conv(x), axis=1 of it)), an operator of somebody's own between two that are turned."""
+    rng = np.random.default_rng(0)
+    x, y = (helper.make_tensor_value_info(n, element, shape) for n in "xy")
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"]),
+             helper.make_node("Scaled", ["a", ""], ["b"], domain=domain, by=3.0),
+             helper.make_node("MaxPool", ["b"], ["y"], kernel_shape=[1, 1])]
+    weights = numpy_helper.from_array(rng.standard_normal((2, 2, 1, 1)).astype(np.float32), "w")
+    graph = helper.make_graph(nodes, "g", [x], [y], [weights])
+    made: bytes = helper.make_model(graph, ir_version=9, opset_imports=[
+        helper.make_opsetid("", 17), helper.make_opsetid(domain, 1)]).SerializeToString()
+    return made
+
+
+def by_channel(options: bytes, x: Any, left_out: Any) -> Any:
+    """Times `by`, and the number of the channel: in the file's own order of axes these are axis 1."""
+    assert left_out is None
+    by, = onnx.NodeProto.FromString(options).attribute
+    return x * np.float32(by.f) * np.arange(1, x.shape[1] + 1, dtype=np.float32)[:, None, None]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("shape", [(1, 2, 4, 4), ("n", 2, 4, 4)])
+def test_an_operator_of_an_onnx_domain(shape: Sequence[Any], backend: str, tmp_path: Path) -> None:
+    nnx_convert.register_custom_op("com.acme.Scaled", lambda options, x, left_out: x, by_channel)
+    x = np.random.default_rng(1).standard_normal((1, 2, 4, 4)).astype(np.float32)
+    w = numpy_helper.to_array(onnx.load_from_string(of_onnx()).graph.initializer[0])[:, :, 0, 0]
+    want = np.einsum("oc,nchw->nohw", w, x) * 3 * np.array([1, 2], np.float32)[:, None, None]
+    made = nnx_convert.convert(of_onnx(shape=shape))
+    made.save(tmp_path / "m.nnx")
+    for m in (made, nnx_convert.load(tmp_path / "m.nnx")):
+        np.testing.assert_allclose(nnx_convert.compile(m, backend=backend).run([x])[0], want, 1e-5, 1e-6)
+    assert [s.name for s in made if s.op.host] == ["CUSTOM"]
+
+
+def test_a_users_operator_comes_before_the_standards() -> None:
+    w = helper.make_tensor_value_info("x", TensorProto.INT64, (3,))
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "g", [w],
+                              [helper.make_tensor_value_info("y", TensorProto.INT64, (3,))])
+    data = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    big = np.array([1, -2, 1 << 40])
+    assert nnx_convert.compile(data).run([big])[0].tolist() == [-1, 2, -(1 << 40)]
+    nnx_convert.register_custom_op("ai.onnx.Neg", lambda options, x: x, lambda options, x: x + 1)
+    assert nnx_convert.compile(nnx_convert.convert(data)).run([big])[0].tolist() == [2, -1, (1 << 40) + 1]
+
+
+def test_what_nobody_registered_of_a_domain_is_named() -> None:
+    with pytest.raises(Unsupported, match=r"op 1 Scaled.*'com.acme'.*register_custom_op\('com.acme.Scaled', ...\)"):
+        nnx_convert.convert(of_onnx())

@@ -27,9 +27,11 @@ def register_custom_op(name: str, infer: Callable[..., Tensor | Sequence[Tensor]
 
     `infer(options, *inputs)` gives what is known of the outputs: a `Tensor` or several, from the inputs' `Tensor`s
     (`x.like(shape)` keeps type and grid, `x.free(shape)` the type). `kernel(options, *inputs)` computes them: an
-    array or several, of these types and shapes. `options` are the operator's bytes in the file; an input left out
-    is None. A model that was saved needs the registration again before it is loaded, in every process. The name may
-    be that of an operator known here: the user's comes first.
+    array or several, of these types and shapes. An input left out is None. Of TFLite, `name` is the custom operator's
+    and `options` are its bytes in the file; of ONNX, `name` is "domain.Operator" (the standard's domain is "ai.onnx")
+    and `options` are a NodeProto with the attributes alone, for `onnx.NodeProto.FromString`. A model that was saved
+    needs the registration again before it is loaded, in every process. The name may be that of an operator known here:
+    the user's comes first.
     """
     CUSTOM_OPS[name] = CustomOp(infer, kernel)
 

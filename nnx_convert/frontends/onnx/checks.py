@@ -7,6 +7,7 @@ from typing import Any
 
 from ...errors import FormatError, NnxError, Unsupported
 from ...types import LIST, UNKNOWN, Shape, Type, symbol
+from . import custom
 from .proto import text
 from .tensors import LONGEST_AXIS, MAX_RANK, kind_of
 
@@ -182,8 +183,10 @@ class Checker:
             if domain in (*NEWEST, *FOREIGN):
                 raise FormatError(f"is of {said}, of which the file imports no version")
             raise Unsupported(f"is of {said}, which is not known here")
-        if called is None and domain not in (*NEWEST, *FOREIGN):
-            raise Unsupported(f"is of the domain {domain!r:.{SHOWN}}, which is not known here")
+        if called is None and domain not in (*NEWEST, *FOREIGN) and not custom.registered(domain, name):
+            own = custom.called(domain, name)
+            raise Unsupported(f"is of the domain {domain!r:.{SHOWN}}, which is not known here",
+                              hint=f"nnx_convert.register_custom_op({own!r:.{SHOWN}}, ...) makes it so")
 
     def _attribute(self, a: Any, scopes: tuple[set[str], ...]) -> None:
         if not text(a.name):

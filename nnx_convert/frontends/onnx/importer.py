@@ -19,7 +19,7 @@ from ...schema import OpDef, OpError
 from ...symbols import expressed, name_of, same
 from ...types import Shape, Tensor, Type, Undecided, known
 from ..sensible import sensible
-from . import functions, symbolic
+from . import custom, functions, symbolic
 from .attributes import attributes_of
 from .checks import NEWEST, domain_of
 from .constraints import agree
@@ -320,6 +320,8 @@ def _node(scope: Scope, node: Any) -> None:
 def applied(g: Op, given: list[Given], attributes: Mapping[str, Any], node: Any = None) -> list[Any]:
     """The outputs of an operator: its importer's, or those of its function body."""
     try:
+        if node is not None and custom.registered(g.domain, g.name):
+            return list(custom.emitted(g, given, node))
         importer = importer_of(g.domain, g.name, g.opset)
         local = functions.local(g, node)
         if local is not None:
