@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import browser
 import builds
@@ -33,5 +34,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     built = f"{' and '.join(builds.MISSING)} missing, its tests are not run" if builds.MISSING else "built"
     emitted = f"{' and '.join(cxx.MISSING)} missing, its tests are not run" if cxx.MISSING else "compiled"
     seen = f"{' and '.join(browser.MISSING)} missing, their tests are not run" if browser.MISSING else "in Chromium"
+    told = "built" if find_spec("pdoc") else "pdoc missing, its test is not run"
     terminalreporter.write_line(f"external suites: {suites}; native code for aarch64: {emulated}; "
-                                f"exported code: {built}; NNAPI's C++: {emitted}; pages: {seen}")
+                                f"exported code: {built}; NNAPI's C++: {emitted}; pages: {seen}; "
+                                f"the library's reference: {told}")
