@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from .engines import PEERS, installed
@@ -59,17 +60,23 @@ def main(words: Sequence[str] | None = None) -> int:
     tasks = [Task(form, seed, not chosen.no_peer, bool(chosen.native) and seed % chosen.native == 0)
              for form, seed in seeds]
     began, count = time.monotonic(), Count()
-    for each in judging(tasks, chosen.workers):
-        count.add(each)
-        if each.finding.kind in BAD:
-            print(recipe(each), flush=True)
-            if chosen.recipes:
-                with chosen.recipes.open("a") as file:
-                    file.write(recipe(each) + "\n")
-        if count.models % 500 == 0:
-            print(f"{count} in {time.monotonic() - began:.0f} s", flush=True)
+    with suppress(KeyboardInterrupt):            # what is counted by then is told
+        for each in judging(tasks, chosen.workers):
+            count.add(each)
+            if each.finding.kind in BAD:
+                keep(recipe(each), chosen.recipes)
+            if count.models % 500 == 0:
+                print(f"{count} in {time.monotonic() - began:.0f} s", flush=True)
     print(count.whole(), f"{time.monotonic() - began:.0f} s", sep="\n")
     return int(any(count.kinds[k] for k in BAD))
+
+
+def keep(line: str, file: Path | None) -> None:
+    """Print a recipe, and append it to a file."""
+    print(line, flush=True)
+    if file is not None:
+        with file.open("a") as end:
+            end.write(line + "\n")
 
 
 def recipe(judged: Judged) -> str:

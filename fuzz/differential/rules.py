@@ -117,6 +117,13 @@ def of_nothing(single: Single) -> bool:
     return bool((single.ours[differ] == 0).all() and (single.theirs[differ] == least).all())
 
 
+def without_spread(single: Single) -> bool:
+    """NaN for 0, and no other difference."""
+    with np.errstate(invalid="ignore"):
+        differ = ~(np.abs(single.ours - single.theirs) <= 1e-5 * np.nanmax(np.abs(single.theirs), initial=1.0))
+    return bool((single.ours[differ] == 0).all() and np.isnan(single.theirs[differ]).all())
+
+
 def between_sizes(single: Single) -> bool:
     """Corners aligned by scales, whose products with sizes are no sizes."""
     if single.attributes.get("coordinate_transformation_mode") != b"align_corners" or len(single.inputs) != 1:
@@ -209,6 +216,9 @@ RULES = (
          "docs/decisions/whose-numbers.md"),
     Rule("the largest of nothing", "onnx", ("MaxPool",), of_nothing,
          "a window that holds no cell gives 0 here, the least float in ONNX Runtime; the standard says nothing",
+         "docs/decisions/whose-numbers.md"),
+    Rule("numbers that are all the same, normalised", "onnx", ("MeanVarianceNormalization",), without_spread,
+         "the function that the standard defines gives 0, ONNX Runtime divides 0 by 0",
          "docs/decisions/whose-numbers.md"),
     Rule("corners aligned by scales", "onnx", ("Resize",), between_sizes,
          "ONNX's suite measures up to size * scale, ONNX Runtime up to the whole size",
