@@ -84,11 +84,11 @@ class Patch:
         bias = f.load(kind, w, kh * kw * lanes * ITEM)
         sums: dict[tuple[int, int], str] = {}
         weights: dict[int, str] = {}
-        row = -1
+        row, line = -1, x
         for (y, column), uses in sorted(self._cells().items()):
             if y != row:
-                weights, row = {}, y
-            value = f.load_first(count, lanes, "float", x, y * self.x[0] + column * self.x[1])
+                weights, row, line = {}, y, f.at(x, y * self.x[0])
+            value = f.load_first(count, lanes, "float", line, column * self.x[1])
             for at, tap in uses:
                 if tap not in weights:
                     weights[tap] = f.load(kind, w, tap * lanes * ITEM)
@@ -99,7 +99,7 @@ class Patch:
             there = [(f.at(e, i * row + j * cell), channel) for e, (row, cell, channel) in zip(
                 extras, self.extras, strict=True)]
             now = found if later else continued(f, self.chain, found, there, count)
-            f.store_first(count, lanes, "float", now, out, i * self.out[0] + j * self.out[1])
+            f.store_first(count, lanes, "float", now, f.at(out, i * self.out[0]), j * self.out[1])
 
     def _later(self, f: Function) -> bool:
         """Whether the chain has too many numbers for the registers, beside the filter: a loop of its own does it."""

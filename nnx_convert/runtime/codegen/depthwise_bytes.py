@@ -102,8 +102,12 @@ class Strip:
         kind, size = vector(lanes, "i32"), block(self.formula) * lanes
         start, few = [f.load(kind, blocks_, v * size) for v in range(vectors)], f.machine.registers <= 16
         totals = {(i, j): list(start) for i in range(self.rows) for j in range(self.columns)}
+        x = f.apart(x)
+        row, line = 0, x
         for y, first in self._cells():
-            parts = self._woven(f, x, y, first)
+            if y != row:
+                row, line = y, f.at(x, y * self.x[0])
+            parts = self._woven(f, line, first)
             for (i, j), total in totals.items():
                 ky, rest = divmod(y - i * self.weave.strides[0], self.weave.dilations[0])
                 taps = self.weave.met(j, first)
@@ -116,7 +120,7 @@ class Strip:
                 f.fence()
         for (i, j), total in totals.items():
             steps = [scaled(f, self.formula, lanes, t, blocks_, v * size) for v, t in enumerate(total)]
-            self._store(f, steps, f.at(out, i * self.out[0] + j * self.out[1]))
+            self._store(f, steps, f.at(f.at(out, i * self.out[0]), j * self.out[1]))
             if few:
                 f.fence()
 
@@ -128,11 +132,11 @@ class Strip:
                 if any(max(self.weave.met(j, first)) >= 0 for j in range(self.columns)):
                     yield y, first
 
-    def _woven(self, f: Function, x: str, y: int, first: int) -> list[str]:
-        """Neighbouring cells, woven: vectors of 32 bits for each channel."""
+    def _woven(self, f: Function, line: str, first: int) -> list[str]:
+        """Neighbouring cells of a row, woven: vectors of 32 bits for each channel."""
         lanes, together = f.machine.lanes, self.weave.together
         used = [any(self.weave.met(j, first)[n] >= 0 for j in range(self.columns)) for n in range(together)]
-        cells = [self._cell(f, x, y * self.x[0] + (first + n) * self.x[1]) if there else "zeroinitializer"
+        cells = [self._cell(f, line, (first + n) * self.x[1]) if there else "zeroinitializer"
                  for n, there in enumerate(used)]
         if together == 2:
             return [woven(f, vector(2 * lanes, "i16"), cells[0], cells[1], high) for high in (False, True)]

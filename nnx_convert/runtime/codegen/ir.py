@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .machine import Machine
+from .merging import merged
 
 #: What an instruction reads: the name of a value, or a number.
 Operand = str | int
@@ -57,28 +58,34 @@ class Module:
 
     def texts(self, most: int) -> list[str]:
         """The module as at most so many modules of about the same size, whose functions call each other."""
-        total = sum(map(len, self._functions.values()))
+        functions, tables = merged(self._functions)
+        total = sum(map(len, functions.values()))
         count = min(most, -(-total // WORTH))
         if count < 2:
-            return [self.text()]
+            return [self._text((*tables.values(), *functions.values()), ())]
         parts: list[list[str]] = [[] for _ in range(count)]
         sizes = [0] * count
-        for name, text in sorted(self._functions.items(), key=lambda item: -len(item[1])):
+        for name, text in sorted(functions.items(), key=lambda item: -len(item[1])):
             part = sizes.index(min(sizes))
             parts[part].append(name)
             sizes[part] += len(text)
-        return [self._part(names) for names in parts]
+        return [self._part(names, functions, tables) for names in parts]
 
-    def _part(self, names: Sequence[str]) -> str:
-        """Some of the functions, seen by other modules, and the heads of those that they call elsewhere."""
-        own = [self._functions[name].replace("define internal", "define hidden", 1) for name in names]
-        called = {name for text in own for name in re.findall(r"@(\w+)", text)} - set(names)
-        heads = (self._functions[name].split(" {", 1)[0] for name in sorted(called & self._functions.keys()))
-        return self._text(own, [head.replace("define internal", "declare hidden", 1) for head in heads])
+    def _part(self, names: Sequence[str], functions: Mapping[str, str], tables: Mapping[str, str]) -> str:
+        """Some of the functions, seen by other modules, their tables, and the heads of whom else these name."""
+        own = [functions[name].replace("define internal", "define hidden", 1) for name in names]
+        named, new = set[str](), own
+        while new:
+            found = {name for text in new for name in re.findall(r"@(\w+)", text)} - named
+            named |= found
+            new = [tables[name] for name in found & tables.keys()]
+        heads = (functions[name].split(" {", 1)[0] for name in sorted(named - set(names) & functions.keys()))
+        return self._text(own, [*(tables[name] for name in sorted(named & tables.keys())),
+                                *(head.replace("define internal", "declare hidden", 1) for head in heads)])
 
     def _text(self, functions: Iterable[str], heads: Iterable[str]) -> str:
         return "\n".join((f'target triple = "{self.machine.triple}"', *self._declared, *heads, *functions,
-                          "attributes #0 = { nounwind }", ""))
+                          "attributes #0 = { nounwind }", "!0 = !{}", ""))
 
 
 class Function:
@@ -112,12 +119,14 @@ class Function:
 
     def add(self, a: Operand, b: Operand) -> str:
         """The sum of two 64-bit integers that does not overflow."""
+        a, b = last(a, b)
         return str(a) if b in (0, "0") else str(b) if a in (0, "0") else self.let(f"add nsw i64 {a}, {b}")
 
     def mul(self, a: Operand, b: Operand) -> str:
         """The product of two 64-bit integers that does not overflow."""
         if 0 in (a, b) or "0" in (a, b):
             return "0"
+        a, b = last(a, b)
         return str(a) if b in (1, "1") else str(b) if a in (1, "1") else self.let(f"mul nsw i64 {a}, {b}")
 
     def div(self, a: Operand, by: int) -> str:
@@ -189,6 +198,11 @@ class Function:
         """The same vector, of which LLVM knows no more: it would sum products first, to wait less, and has not that
         many registers. No instruction."""
         return self.let(f'call {type} asm "", "={"x" if self.machine.x86 else "w"},0"({type} {value})')
+
+    def apart(self, pointer: str) -> str:
+        """The same address, of which LLVM knows no more: in a loop it would keep an address of its own for every cell
+        that is read from there, and has not that many registers. No instruction."""
+        return self.let(f'call ptr asm "", "=r,0"(ptr {pointer})')
 
     # Vectors of floats.
     def call(self, type: str, function: str, *args: tuple[str, str]) -> str:
@@ -308,6 +322,11 @@ class Function:
         linkage = "" if self.exported else "internal "
         head = f"define {linkage}{kind} @{self.name}({args}) #0 {{"
         self.module.add(self.name, "\n".join((head, *self._lines, "}")))
+
+
+def last(a: Operand, b: Operand) -> tuple[Operand, Operand]:
+    """Two operands, a number behind a value: there `merging` looks for it."""
+    return (a, b) if str(a).startswith("%") else (b, a)
 
 
 def vector(lanes: int, element: str = "float") -> str:

@@ -1,0 +1,247 @@
+"""Functions that differ only in numbers become one, which reads these from a table that it is handed.
+
+Layers of a network mostly differ in strides, counts, offsets, zero points and in whom they call, and LLVM takes as long
+for each of their functions as for the first. So every function that is only called has one more argument, the address
+of its numbers; to who calls it, that is one more number.
+"""
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+#: What a function is handed beside its own arguments: where its numbers are.
+TOLD = "ptr noalias readonly %told"
+#: A function or a table, and a call of one.
+NAME, CALL = re.compile(r"@(\w+)"), re.compile(r"(.*\bcall [^@]*)@(\w+)\((.*)\)$")
+#: A line whose last number may differ: a distance of addresses, arithmetic or a comparison of 64-bit integers.
+LAST = re.compile(r"  (?:%v\d+ = )?(?:getelementptr i8, ptr \S+ i64|(?:add|mul|sub|udiv|urem)(?: nsw)? i64 \S+"
+                  r"|icmp \w+ i64 \S+)$")
+#: What may differ in a call of the module's own functions, of what is taken of the stack, and in vectors.
+GIVEN, STACK = re.compile(r"\bi64 (-?\d+)"), re.compile(r"(alloca \[)(\d+)")
+SPLAT = re.compile(r"((?:= (?:add|sub|fadd|fmul) |@llvm\.(?:sadd\.sat|smax|smin|fma)\.).*)"
+                   r"(splat \((?:i\d+|float) [^)]+\))")
+#: The type of a vector, where what stands before it ends.
+VECTOR = re.compile(r"(<(\d+) x (?:i(\d+)|float)>)(?: %\w+,)? $")
+#: A division by something that is told.
+DIVIDED = re.compile(r"^  (%v\d+) = u(div|rem) i64 (\S+), (%t\d+)$", re.M)
+#: Bytes of a number or an address in a table.
+ITEM = 8
+#: What stands around a number in a text that is to be compared.
+MARK = "\0"
+
+#: Functions, and tables by name.
+Texts = dict[str, str]
+#: A number, or a function's or a table's name, of each of some functions.
+Column = tuple[str, ...]
+
+
+def merged(functions: Mapping[str, str]) -> tuple[Texts, Texts]:
+    """The functions that are left of a module's, and the tables that these are handed."""
+    drafts = {name: Draft.of(text) for name, text in functions.items()}
+    own = called(drafts)
+    left, tables, found = Texts(), Texts(), dict[str, tuple[str, str]]()
+    for names in levels(drafts, own):
+        alike = defaultdict[Column, list[tuple[str, list[str]]]](list)
+        for name in names:
+            if name in own:
+                pieces = drafts[name].text(found).split(MARK)
+                pieces[0] = pieces[0].replace(f"@{name}(", "@(", 1)
+                alike[tuple(pieces[::2])].append((name, pieces[1::2]))
+            else:
+                left[name] = drafts[name].text(found).replace(MARK, "")
+        for text, members in alike.items():
+            first, told = members[0][0], Told(text, [numbers for _, numbers in members])
+            left[first] = told.written(first)
+            for n, (name, _) in enumerate(members):
+                found[name] = first, told.table(n, tables)
+    return left, tables
+
+
+@dataclass
+class Draft:
+    """A function's lines, with marks around what may differ, and its calls of functions: what is before the name, the
+    name, and what is behind it, by line. Functions that it mentions otherwise are `held`."""
+
+    internal: bool
+    lines: list[str] = field(default_factory=list)
+    calls: dict[int, tuple[str, str, str]] = field(default_factory=dict)
+    held: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, text: str) -> Draft:
+        """A function as it was written."""
+        head, *lines = text.split("\n")
+        found = cls(head.startswith("define internal"), [head])
+        for line in lines:
+            found._add(line)
+        return found
+
+    def _add(self, line: str) -> None:
+        if "@" in line and "@llvm." not in line:
+            match = CALL.match(line)
+            self.held.update(NAME.findall(match[3] if match else line))
+            if match:
+                self.calls[len(self.lines)] = match[1], match[2], match[3]
+        elif line[-1:].isdigit():
+            head, _, number = line.rpartition(" ")
+            if number[0] != "%":                 # else it is a value
+                line = f"{head} {MARK}{number}{MARK}" if LAST.match(head) else STACK.sub(rf"\1{MARK}\2{MARK}", line)
+        if "splat (" in line:
+            line = SPLAT.sub(rf"\1{MARK}\2{MARK}", line, count=1)
+        self.lines.append(line)
+
+    def text(self, found: Mapping[str, tuple[str, str]]) -> str:
+        """The text, in which calls are of the functions that are left, with their tables."""
+        for n, (head, callee, args) in self.calls.items():
+            if callee in found:
+                name, table = found[callee]
+                given = GIVEN.sub(rf"i64 {MARK}\1{MARK}", args) + (", " if args else "")
+                self.lines[n] = f"{head}{MARK}@{name}{MARK}({given}ptr {MARK}{table}{MARK})"
+        return "\n".join(self.lines)
+
+
+def called(drafts: Mapping[str, Draft]) -> set[str]:
+    """The functions that are known by their calls alone, and do not call themselves."""
+    held = {name for draft in drafts.values() for name in draft.held}
+    return {name for name, draft in drafts.items() if draft.internal and name not in held and
+            all(callee != name for _, callee, _ in draft.calls.values())}
+
+
+def levels(drafts: Mapping[str, Draft], own: set[str]) -> list[list[str]]:
+    """The functions by how far they are from those that call none of these; who calls comes after who is called."""
+    depth = dict[str, int]()
+
+    def of(name: str) -> int:
+        if name not in depth:
+            depth[name] = 0                      # who is no part of this may call around
+            inner = {callee for _, callee, _ in drafts[name].calls.values()} & own
+            depth[name] = 1 + max(map(of, inner), default=-1)
+        return depth[name]
+    found: list[list[str]] = [[] for _ in range(1 + max(map(of, drafts), default=-1))]
+    for name in drafts:
+        found[depth[name]].append(name)
+    return found
+
+
+class Told:
+    """Functions with the same `text` between their numbers, one more piece than there are of these, as one.
+
+    `rows` are each function's numbers. Vectors that are not the same are in the function's table first, by type and
+    column where they are; it reads them where it needs them, as it would read constants. Other numbers that are not the
+    same are read at its begin, or are multiples of such; `names` has their values by column.
+    """
+
+    def __init__(self, text: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        self.text, self.columns = text, list(zip(*rows, strict=True))
+        self.vectors: dict[tuple[str, Column], int] = {}
+        self.told: list[Column] = []
+        self.names: dict[Column, str] = {}
+        self.lines: list[str] = []
+        self.size = 0
+        differing = [(before, c) for before, c in zip(text, self.columns, strict=False) if len(set(c)) > 1]
+        for before, column in differing:
+            if _kind(column) == "splat":
+                self._place(*_vector(before), column)
+        for column in sorted({c for before, c in differing if _kind(c) != "splat" and not before.endswith("[")},
+                             key=_order):
+            self._add(column)
+
+    def _place(self, type: str, size: int, column: Column) -> None:
+        """Room for a vector in the table."""
+        if (type, column) not in self.vectors:
+            at = self.vectors[type, column] = -(-self.size // size) * size
+            self.size = at + size
+
+    def _add(self, column: Column) -> str:
+        """The value of a column of numbers or names."""
+        if column not in self.names:
+            self.names[column] = name = f"%t{len(self.names)}"
+            multiple = self._multiple(column)
+            if not multiple:
+                self.lines.append(f"  {name}.at = getelementptr i8, ptr %told, i64 {self.size + ITEM * len(self.told)}")
+                self.told.append(column)
+            self.lines.append(f"  {name} = " + (
+                multiple or f"load {_kind(column)}, ptr {name}.at, align {ITEM}, !invariant.load !0"))
+        return self.names[column]
+
+    def _multiple(self, column: Column) -> str:
+        """As a multiple of what is read; "" where it is none."""
+        if _kind(column) == "ptr":
+            return ""
+        mine = list(map(int, column))
+        for other in self.told:
+            if _kind(other) == "i64" and (first := int(other[0])):
+                times, rest = divmod(mine[0], first)
+                if rest == 0 and all(times * int(o) == m for o, m in zip(other, mine, strict=True)):
+                    return f"mul nsw i64 {self.names[other]}, {times}"
+        return ""
+
+    def written(self, name: str) -> str:
+        """The function, of a name."""
+        found = [self.text[0].replace("@(", f"@{name}(", 1)]
+        for n, (column, piece) in enumerate(zip(self.columns, self.text[1:], strict=True)):
+            before, value = self.text[n], self.names.get(column, column[0])
+            if len(set(column)) > 1 and before.endswith("["):
+                value = str(max(map(int, column)))
+            elif len(set(column)) > 1 and _kind(column) == "splat":
+                value, (type, _) = f"%c{n}", _vector(before)
+                *lines, line = found[-1].split("\n")
+                found[-1] = "\n".join((
+                    *lines, f"  {value}.at = getelementptr i8, ptr %told, i64 {self.vectors[type, column]}",
+                    f"  {value} = load {type}, ptr {value}.at, !invariant.load !0", line))
+            found += [value, piece]
+        head, entry, body = "".join(found).partition(") #0 {\nentry:\n")
+        head += TOLD if head.endswith("(") else f", {TOLD}"
+        body = DIVIDED.sub(self._divided, body)
+        return "\n".join((head + entry.rstrip("\n"), *self.lines, body))
+
+    def _divided(self, match: re.Match[str]) -> str:
+        """A quotient, or a remainder, of what is not negative: the upper half of its product by a fraction of 64
+        bits, shifted (Granlund and Montgomery; exact below 2 ** 63). To divide would take several times as long."""
+        value, which, x, by = match.groups()
+        divisors = [int(d) for d in next(c for c, name in self.names.items() if name == by)]
+        if min(divisors) < 2:
+            return match[0]
+        shifts = [(d - 1).bit_length() for d in divisors]
+        fractions = [-(-(1 << 63 + s) // d) for s, d in zip(shifts, divisors, strict=True)]
+        fraction = self._add(tuple(str(f - (f >> 63 << 64)) for f in fractions))
+        shift = self._add(tuple(str(s - 1) for s in shifts))
+        quotient = value if which == "div" else f"{value}.q"
+        lines = [f"{value}.x = zext i64 {x} to i128", f"{value}.f = zext i64 {fraction} to i128",
+                 f"{value}.p = mul i128 {value}.x, {value}.f", f"{value}.h = lshr i128 {value}.p, 64",
+                 f"{value}.u = trunc i128 {value}.h to i64", f"{quotient} = lshr i64 {value}.u, {shift}"]
+        if which == "rem":
+            lines += [f"{value}.w = mul nsw i64 {quotient}, {by}", f"{value} = sub i64 {x}, {value}.w"]
+        return "\n".join(f"  {line}" for line in lines)
+
+    def table(self, n: int, tables: Texts) -> str:
+        """The table of one of the functions; `null` where they differ in nothing."""
+        if not self.told and not self.vectors:
+            return "null"
+        kinds = [*(type for type, _ in self.vectors), *map(_kind, self.told)]
+        values = [c[n] for c in (*(c for _, c in self.vectors), *self.told)]
+        fields = ", ".join(f"{kind} {value}" for kind, value in zip(kinds, values, strict=True))
+        name = f"told_{blake2b(fields.encode(), digest_size=8).hexdigest()}"
+        tables[name] = f"@{name} = internal constant {{ {', '.join(kinds)} }} {{ {fields} }}, align 64"
+        return f"@{name}"
+
+
+def _vector(before: str) -> tuple[str, int]:
+    """The type of the vector that follows, and its bytes."""
+    match = VECTOR.search(before)
+    if match is None:
+        raise ValueError(before)
+    return match[1], int(match[2]) * int(match[3] or 32) // 8
+
+
+def _kind(column: Column) -> str:
+    first = column[0]
+    return "splat" if first.startswith("splat") else "ptr" if first[0] in "@n" else "i64"
+
+
+def _order(column: Column) -> tuple[int, Column]:
+    """Smaller numbers first: others may be their multiples."""
+    return 0 if _kind(column) == "ptr" else sum(abs(int(c)) for c in column), column

@@ -1,0 +1,118 @@
+"""Functions that differ only in numbers, as one: what they compute stays what it was."""
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from nnx_convert.runtime.codegen.ir import Function, Module
+from nnx_convert.runtime.codegen.machine import host
+from nnx_convert.runtime.codegen.merging import merged
+from nnx_convert.runtime.codegen.objects import Library, compiled
+
+#: Writes the body of a function of a number, `%x`, that has a number of its own; the name of the result.
+Body = Callable[[Function, int], str]
+VECTOR, NEXT = "<8 x i32>", "i64 %x"
+
+
+def divided(f: Function, n: int) -> str:
+    return f.add(f.mul(f.div("%x", n), 3), f.rem("%x", n))
+
+
+def stacked(f: Function, n: int) -> str:
+    """Its own number at the end of so many on the stack, and its triple and fivefold, by way of addresses."""
+    room = f.let(f"alloca [{n} x i64], align 8")
+    f.store("i64", "%x", room, 8 * (n - 1), 8)
+    return f.add(f.load("i64", room, 8 * n - 8, 8), f.add(f.mul("%x", 3 * n), f.mul("%x", 5 * n)))
+
+
+def bounded(f: Function, n: int) -> str:
+    low = f.let("trunc i64 %x to i32")
+    v = f.let(f"sub {VECTOR} {f.splat(VECTOR, low)}, splat (i32 {n})")
+    v = f.call(VECTOR, "llvm.smax.v8i32", (VECTOR, v), (VECTOR, f"splat (i32 {-n})"))
+    return f.let(f"sext i32 {f.let(f'extractelement {VECTOR} {v}, i64 5')} to i64")
+
+
+def looped(f: Function, n: int) -> str:
+    return f.loop(0, n, 1, [("i64", "%x")], lambda i, now: [f.add(now[0], f.mul(i, n))])[0]
+
+
+def calling(f: Function, n: int) -> str:
+    """Two others, of which one has another number and is another one, too."""
+    one, other = inner(f.module, f"a{n}", divided, n + 1), inner(f.module, f"b{n}", looped, 2 * n)
+    return f.add(f.let(f"call i64 @{one}({NEXT})"), f.let(f"call i64 @{other}(i64 {n})"))
+
+
+def inner(m: Module, name: str, body: Body, n: int) -> str:
+    f = Function(m, name, (("i64", "%x"),))
+    f.finish(f"i64 {body(f, n)}")
+    return name
+
+
+def outer(m: Module, names: Sequence[str]) -> None:
+    """The exported function `(x, to)`, which stores what each gives."""
+    f = Function(m, "f", (("i64", "%x"), ("ptr", "%to")), exported=True)
+    for n, name in enumerate(names):
+        f.store("i64", f.let(f"call i64 @{name}({NEXT})"), "%to", 8 * n, 8)
+    f.finish()
+
+
+def results(texts: Sequence[str], x: int, count: int) -> list[int]:
+    library, found = Library(compiled(texts, host()), ("f",), host()), np.zeros(count, np.int64)
+    ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(library.address("f"))(x, found.ctypes.data)
+    return list(map(int, found))
+
+
+def module(body: Body, numbers: Sequence[int]) -> Module:
+    m = Module(host())
+    outer(m, [inner(m, f"g{k}", body, n) for k, n in enumerate(numbers)])
+    return m
+
+
+@pytest.mark.parametrize("body", [divided, stacked, bounded, looped, calling])
+def test_what_is_left_computes_the_same(body: Body) -> None:
+    numbers = (7, 12, 60, 3)
+    m = module(body, numbers)
+    left, tables = merged(m._functions)
+    assert len(left) == (4 if body is calling else 2) and len(tables) >= len(numbers)
+    want = results([m.text()], 1000, len(numbers))
+    assert len(set(want)) == len(numbers) and results(m.texts(1), 1000, len(numbers)) == want
+
+
+def test_what_differs_in_nothing_has_no_table() -> None:
+    left, tables = merged(module(divided, (5, 5))._functions)
+    assert len(left) == 2 and not tables
+
+
+def test_what_is_known_otherwise_than_by_calls_stays() -> None:
+    m = module(divided, (5, 6))
+    f = Function(m, "h", (("ptr", "%to"),), exported=True)
+    f.do("store ptr @g0, ptr %to, align 8")
+    f.finish()
+    left, tables = merged(m._functions)
+    assert left.keys() == {"g0", "g1", "f", "h"} and not tables and left["g0"] == m._functions["g0"]
+
+
+@pytest.mark.parametrize("around", [("g0", "g0"), ("g1", "g0")])
+def test_what_calls_itself_is_left_alone_or_in_a_circle(around: tuple[str, str]) -> None:
+    m = Module(host())
+    for name, callee in zip(("g0", "g1"), around, strict=True):
+        f = Function(m, name, (("i64", "%x"),))
+        f.finish(f"i64 {f.let(f'call i64 @{callee}({NEXT})')}")
+    outer(m, ["g1"])
+    compiled(m.texts(1), host())
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.one_of(st.integers(2, 100), st.integers(2, 2 ** 62)), min_size=2, max_size=6, unique=True),
+       st.integers(0, 2 ** 63 - 1))
+def test_divisors_that_are_told_divide_exactly(divisors: list[int], x: int) -> None:
+    m = Module(host())
+    names = [inner(m, f"g{k}", lambda f, n: f.div("%x", n), n) for k, n in enumerate(divisors)]
+    names += [inner(m, f"h{k}", lambda f, n: f.rem("%x", n), n) for k, n in enumerate(divisors)]
+    outer(m, names)
+    assert len(merged(m._functions)[0]) == 3
+    assert results(m.texts(1), x, len(names)) == [x // d for d in divisors] + [x % d for d in divisors]
