@@ -20,6 +20,8 @@ from .types import Array, Shape
 
 #: How the arrays of a list are given.
 MEMBERS = "its arrays as NAME[0], NAME[1], ... of --inputs ALL.npz"
+#: Bytes of a name that ZIP has room for, with what goes behind it.
+LONGEST = (1 << 16) - 16
 #: The same moment for each member, so that the same arrays give the same file.
 MOMENT = (1980, 1, 1, 0, 0, 0)
 
@@ -114,14 +116,22 @@ def plain(array: Array) -> Array:
     return array.astype(np.float32) if array.dtype.name in NARROW_DTYPES else array
 
 
+def fits(name: str) -> bool:
+    """Whether an archive can hold an array of this name."""
+    return "\0" not in name and len(name.encode("utf-8", "surrogatepass")) <= LONGEST
+
+
 def write_archive(path: str, arrays: Mapping[str, Array]) -> int:
-    """Write a .npz file, whole or not at all; its size. `np.savez` takes no array named `file`."""
+    """Write a .npz file, whole or not at all; its size. `np.savez` takes no array named `file`.
+
+    An array whose name no archive can hold is called `out` and its number: an output is known by that, too.
+    """
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w") as archive:
-        for name, array in arrays.items():
+        for n, (name, array) in enumerate(arrays.items()):
             member = io.BytesIO()
             kept = stored(array)
             np.lib.format.write_array(member, np.ascontiguousarray(kept) if kept.ndim else kept, allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy", MOMENT), member.getvalue())
+            archive.writestr(zipfile.ZipInfo(f"{name if fits(name) else f'out{n}'}.npy", MOMENT), member.getvalue())
     write(path, [whole.getbuffer()])
     return whole.tell()

@@ -14,9 +14,9 @@ from . import artifact
 from .errors import FormatError, NnxError, StrictError, Unsupported, UsageError
 from .model import Model
 from .reading import mapped, reason
-from .resources import timed, within
+from .resources import folds, timed, within
 from .target import Target
-from .types import Port, Shape
+from .types import Port, Shape, Tensor, known
 
 if TYPE_CHECKING:
     from .graph import Graph, Node
@@ -209,15 +209,28 @@ def refuse_host(graph: Graph, trace: Sequence[Event], target: Target) -> None:
 
 
 def evaluate(node: Node, values: Sequence[Any]) -> Sequence[Any] | None:
-    """Compute a node whose operands are constants, with the runtime's kernels; None where there is none."""
+    """Compute a node whose operands are constants, with the runtime's kernels; None where there is none, and where the
+    conversion has computed as much ahead as it may.
+    """
     from .graph import placed
     from .runtime.bind import once
     from .runtime.kernel import NeedsValue
     try:
-        args = node.op.canonical(placed(node.op, node.form, node.args))
-        return once(node.op, args, tuple(v.tensor for v in node.outputs))
+        args, outs = node.op.canonical(placed(node.op, node.form, node.args)), tuple(v.tensor for v in node.outputs)
+        if not folds(*_cost(node, args, outs)):
+            return None
+        return once(node.op, args, outs)
     except NeedsValue:
         return None
+
+
+def _cost(node: Node, args: Mapping[str, Any], outs: Sequence[Tensor]) -> tuple[int, int]:
+    """The bytes that a node's outputs take, and its multiply-adds; each element that it reads counts as one."""
+    from .ops.macs import multiplied
+    read = sum(v.tensor.data.size for v in node.inputs if v.tensor.data is not None)
+    if any(t.dims is None or not all(map(known, t.dims)) for t in outs):
+        return 0, read
+    return sum(t.size * t.type.dtype.itemsize for t in outs), read + multiplied(node.op, args, outs)
 
 
 def ready(data: Data, folder: Path | None, shapes: Mapping[str, Shape], threads: int | None, backend: str,

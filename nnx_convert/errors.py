@@ -49,6 +49,12 @@ def among(lost: str, known: Collection[str], noun: str) -> str:
     return f"{near(lost, known)} the {noun} are {shown or 'none'}".strip()
 
 
+def printable(text: str) -> str:
+    """The text on one line: names in a file may hold anything, also what a terminal obeys."""
+    return text if text.isprintable() else "".join(
+        c if c.isprintable() else " " if c.isspace() else c.encode("unicode_escape").decode() for c in text)
+
+
 class Notice(UserWarning):
     """What a user should know of work that is done all the same, only worse."""
 

@@ -138,7 +138,7 @@ class Node:
         return f"{', '.join(v.name for v in self.outputs)} = {self.op.name}({', '.join(map(_brief, self.operands))})"
 
 
-#: Computes a node whose operands are constants, given by position; None where there is no kernel.
+#: Computes a node whose operands are constants, given by position; None where there is no kernel, or no more time.
 Evaluate = Callable[[Node, Sequence[Array | float | None]], Sequence[Array] | None]
 
 

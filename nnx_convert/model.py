@@ -12,14 +12,12 @@ import numpy as np
 
 from .codes import FeatureLevel
 from .frozen import frozen
+from .resources import DEEPEST as DEEPEST  # noqa: PLC0414  (a run goes down by recursion)
 from .types import (
     UNKNOWN, Arg, ChannelQuant, Entry, Port, Quant, Rim, Scalar, Signature, Source, Tensor, Type, known)
 
 if TYPE_CHECKING:
     from .schema import Checked, OpDef
-
-#: How deep models may be nested: a run, and a file's reader, go down by recursion.
-DEEPEST = 16
 
 
 class Lifetime(Enum):

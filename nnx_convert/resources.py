@@ -63,7 +63,7 @@ class Limits:
     tensor_bytes: int | None = _limit(None, "bytes of one tensor, in a file or in a run")
     total_bytes: int | None = _limit(None, "bytes that a run holds at once beside the weights; arrays of one archive")
     operators: int = _limit(1 << 18, "operators of a file, those of its functions counted wherever they are called")
-    subgraphs: int = _limit(1 << 12, "graphs of a file, and of each its inputs and outputs")
+    subgraphs: int = _limit(1 << 12, "graphs of a file")
     depth: int = _limit(DEEPEST, "graphs within graphs, calls within calls of functions", DEEPEST)
     folding_bytes: int = _limit(4 << 30, "bytes of constants that a conversion computes; what is beyond, a run does")
     folding_macs: int = _limit(1 << 36, "multiply-adds that a conversion computes ahead; what is beyond, a run does")
@@ -130,8 +130,19 @@ def _of_process(text: str) -> Limits:
 
 
 _now: ContextVar[Limits | None] = ContextVar("limits", default=None)
-#: When work must have ended, what work it is, and the seconds it has.
-_end: ContextVar[tuple[float, str, float] | None] = ContextVar("end", default=None)
+
+@dataclass
+class _Work:
+    """What is done, the seconds it has, when it must have ended; what it has computed ahead: bytes, multiply-adds."""
+
+    what: str
+    seconds: float
+    end: float
+    folded: int = 0
+    multiplied: int = 0
+
+
+_work: ContextVar[_Work | None] = ContextVar("work", default=None)
 
 
 def limits() -> Limits:
@@ -161,22 +172,32 @@ def clock(name: str) -> Callable[[], bool]:
 @contextmanager
 def timed(what: str) -> Iterator[None]:
     """Work that may take `seconds`; within such work, it is a part of it."""
-    if _end.get() is not None:
+    if _work.get() is not None:
         yield
         return
     seconds = limits().seconds
-    token = _end.set((time.monotonic() + seconds, what, seconds))
+    token = _work.set(_Work(what, seconds, time.monotonic() + seconds))
     try:
         yield
     finally:
-        _end.reset(token)
+        _work.reset(token)
 
 
 def tick(where: str = "") -> None:
     """Raise `LimitError` where the work that is done has had its time; called between operations."""
-    end = _end.get()
-    if end is not None and time.monotonic() > end[0]:
-        raise LimitError(f"{end[1]} takes longer than {end[2]:g} seconds", where, hint("seconds"))
+    work = _work.get()
+    if work is not None and time.monotonic() > work.end:
+        raise LimitError(f"{work.what} takes longer than {work.seconds:g} seconds", where, hint("seconds"))
+
+
+def folds(size: int, macs: int) -> bool:
+    """Whether a constant of `size` bytes that takes so many multiply-adds is still computed ahead by this work."""
+    work = _work.get()
+    if work is None:
+        return True
+    work.folded += size
+    work.multiplied += macs
+    return work.folded <= limits().folding_bytes and work.multiplied <= limits().folding_macs
 
 
 def hint(name: str) -> str:
@@ -184,8 +205,16 @@ def hint(name: str) -> str:
     return f"--limit {name}=VALUE sets another limit"
 
 
+def deep(levels: int, what: str, where: str = "") -> None:
+    """Raise `Oversized` where something is nested deeper than the limit; `levels` are those around it."""
+    if levels >= limits().depth:
+        raise Oversized(f"{what} nested more than {limits().depth} deep", where,
+                        hint("depth") if limits().depth < DEEPEST else "")
+
+
 def within(name: str, value: float, what: str, where: str = "") -> None:
     """Raise `Oversized` where a file has, or takes, more of something than its limit."""
     most = getattr(limits(), name)
+    most = memory() if most is None else most
     if value > most:
         raise Oversized(f"{what} {value:,}, {most:,} at most", where, hint(name))

@@ -6,6 +6,7 @@ JSON values, the references, the sizes. Raises `ArtifactError`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -16,18 +17,21 @@ from ..builder import ModelBuilder
 from ..codes import OperandCode, dtype_of
 from ..contents import DTYPES, contents
 from ..errors import ArtifactError, ModelError
-from ..model import Model, Operand
+from ..model import DEEPEST, Model, Operand
+from ..resources import tick, within
 from ..ops.host import op_of
 from ..schema import HOST_CODES, OpDef
 from ..types import ChannelQuant, Entry, Port, Quant, Rim, Source, strings
 from .container import ALIGN, Buffer, unpack
 from .encode import EXTENSION
 
-#: How deep subgraphs may be nested, and how many dimensions NumPy counts.
-DEEPEST, MOST_DIMS = 16, 64
+#: How many dimensions NumPy counts.
+MOST_DIMS = 64
 LARGEST = 1 << 63
 #: What an int32 constant may be kept as.
 STORED = {t.name: t for t in (np.dtype(np.uint8), np.dtype(np.uint16))}
+#: Half of a pair in UTF-16, which is no character: JSON can say it, and nothing can be written of it.
+LONE = re.compile("[\ud800-\udfff]")
 #: The highest byte of types that do not use all of its bits.
 HIGHEST = {"bool": 1, "int4": 15, "uint4": 15, "float4_e2m1fn": 15, "int2": 3, "uint2": 3}
 
@@ -66,7 +70,7 @@ def _whole(value: Any, low: int = 0, high: int = LARGEST) -> int:
 
 
 def _text(value: Any) -> str:
-    _need(isinstance(value, str), f"it has {value!r:.40} for a text")
+    _need(isinstance(value, str) and (value.isascii() or not LONE.search(value)), f"it has {value!r:.40} for a text")
     return str(value)
 
 
@@ -109,6 +113,7 @@ class _File:
     header: Fields
     tail: memoryview
     models: list[_Done] = field(default_factory=list[_Done])
+    operations: int = 0
 
     def __post_init__(self) -> None:
         extension = _fields(_get(self.header, "extension"))
@@ -127,6 +132,10 @@ class _File:
     def model(self, entry: Fields) -> _Done:
         """One model, through the builder."""
         builder, depth = ModelBuilder(), 0
+        tick()
+        within("subgraphs", len(self.models) + 1, "its models are")
+        self.operations += len(_list(entry, "operations", lambda v: v))
+        within("operators", self.operations, "its operations are")
         try:
             for o in _list(entry, "operands", _fields):
                 depth = max(depth, self.operand(builder, o))
@@ -171,6 +180,8 @@ class _File:
         if stored is None or dtype not in (stored, np.int32):
             raise ArtifactError(f"a constant {type_.name} is stored as {fields['stored']!r:.40}")
         _need(math.prod(dims) * stored.itemsize == len(data), f"a constant {type_.name}{dims} has {len(data)} bytes")
+        size = len(data) // stored.itemsize * dtype.itemsize
+        within("tensor_bytes", size, f"the bytes of a constant {type_.name} are")
         raw = np.frombuffer(data, np.uint8)
         _bits(dtype, raw)
         return raw.view(stored.newbyteorder("<")).reshape(dims).astype(dtype, copy=False)

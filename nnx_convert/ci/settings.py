@@ -10,6 +10,7 @@ from .. import comparison
 from ..check import conditions
 from ..errors import UsageError, among, near
 from ..reading import toml
+from ..resources import Limits, limits
 from ..peers import PEERS
 from ..target import Target
 from ..types import Shape
@@ -65,6 +66,7 @@ class Entry:
     latency: Latency | None = None
     diff: Baseline | None = None
     timeout: float = PATIENCE
+    limits: Limits = field(default_factory=limits)         # those that hold where the file is read
 
 
 def load(path: str) -> tuple[Entry, ...]:

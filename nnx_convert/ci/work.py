@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .. import comparison, measuring
+from .. import comparison, measuring, resources
 from ..check import FIGURES, Check, checks, conditions, grouped, refusal
 from ..convert import kind, read
 from ..errors import ExitCode, NnxError, Notice
@@ -31,7 +31,8 @@ def done(entry: Entry) -> Outcome:
         warnings.simplefilter("always", Notice)
         for name, stage in STAGES.items():
             try:
-                steps += stage(entry)
+                with resources.limited(entry.limits):
+                    steps += stage(entry)
             except NnxError as error:
                 steps.append(fault(name, error.exit_code, error.said))
             except MemoryError:

@@ -2,15 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from .. import codes
+from .. import codes, resources
 from ..codes import spelt
-from ..errors import ExitCode
+from ..errors import ExitCode, UsageError
+from ..resources import Limits, limited, limits
 from . import screen
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -86,8 +88,35 @@ def volume(ctx: click.Context, param: click.Parameter, given: bool) -> None:
         screen.volume.set(screen.Volume.QUIET if param.name == "quiet" else screen.Volume.VERBOSE)
 
 
+def named_limits(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> Limits:
+    """NAME=VALUE, repeated, beside the limits that hold already."""
+    try:
+        return limits().with_(**resources.spelt(",".join(values)))
+    except UsageError as error:
+        raise click.BadParameter(error.said, ctx, param) from error
+
+
+def bounded(command: Function) -> Function:
+    """The limits of what a command reads and runs."""
+    @wraps(command)
+    def within(*, bounds: Limits, **options: Any) -> Work:
+        with limited(bounds):
+            work = command(**options)
+
+        def done() -> ExitCode | None:
+            with limited(bounds):
+                found: ExitCode | None = work() if callable(work) else work
+                return found
+        return done
+    option = click.option("--limit", "bounds", multiple=True, callback=named_limits, metavar="NAME=VALUE",
+                          help="What a file may cost, as in seconds=30 or total_bytes=2G; repeatable "
+                               "(docs/limits.md).")
+    return cast(Function, option(within))
+
+
 def reported(command: Function) -> Function:
-    """The options of what is said, and how: every command has them."""
+    """The options of what is said, and how, and of what may be spent: every command has them."""
+    command = bounded(command)
     for option in (
             click.option("--verbose", is_flag=True, expose_value=False, callback=volume,
                          help="Say all there is, and on stderr what is done and how long it takes."),

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..artifact.files import write
-from ..errors import UsageError
+from ..errors import UsageError, printable
 from ..runtime.profile import Profile, Row
 
 
@@ -35,7 +35,8 @@ def row(r: Row) -> str:
 
 def as_text(profile: Profile, name: str) -> str:
     """The table, with what it is of."""
-    return "\n".join([f"{name}: {1e6 * profile.seconds:.1f} us a run", *(body for _, body in table(profile))]) + "\n"
+    lines = [f"{name}: {1e6 * profile.seconds:.1f} us a run", *(body for _, body in table(profile))]
+    return "\n".join(map(printable, lines)) + "\n"
 
 
 def as_json(profile: Profile, name: str) -> str:

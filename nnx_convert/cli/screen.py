@@ -13,7 +13,7 @@ from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ExitCode, NnxError
+from ..errors import ExitCode, NnxError, printable
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: What the command is called.
 COMMAND = "nnx-convert"
+#: Characters of a line at most.
+LONGEST = 4000
 #: Work that takes longer than this many seconds says what it does.
 PATIENCE = 1.0
 
@@ -46,14 +48,14 @@ def notice(text: str) -> None:
 def complain(error: NnxError | str) -> int:
     """Say a fault in one line on stderr; the exit code that goes with it."""
     with suppress(OSError, ValueError):            # nobody may be listening
-        print(printable(str(error)), file=sys.stderr, flush=True)
+        print(lined(str(error)), file=sys.stderr, flush=True)
     return int(error.exit_code if isinstance(error, NnxError) else ExitCode.FAILED)
 
 
-def printable(text: str) -> str:
-    """The text on one line: names in a file may hold anything, also what a terminal obeys."""
-    return "".join(c if c.isprintable() else " " if c.isspace() else c.encode("unicode_escape").decode()
-                   for c in text)
+def lined(text: str) -> str:
+    """The text on a line that a screen has room for: of one that is longer, its begin and its end."""
+    found = printable(text)
+    return found if len(found) <= LONGEST else f"{found[:LONGEST // 2]} ... {found[-LONGEST // 2:]}"
 
 
 def quiet_stdout() -> None:
@@ -70,7 +72,7 @@ def colourful() -> bool:
 
 def show(lines: Iterable[tuple[str, str]], width: int) -> None:
     """Print lines, each a label of this width and a text."""
-    rows = [(printable(label), printable(body)) for label, body in lines]
+    rows = [(lined(label), lined(body)) for label, body in lines]
     if not colourful():
         sys.stdout.writelines(f"{label:<{width}}{body}".rstrip() + "\n" for label, body in rows)
         return

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..emit.report import WIDTH
-from .screen import Volume, colourful, printable, volume
+from ..errors import printable
+from .screen import Volume, colourful, volume
 
 #: Between columns, and what stands for the rest of a text.
 GAP, MORE = "  ", "..."
@@ -40,7 +41,7 @@ def show_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None
 
 def fitted(columns: Sequence[Column], widths: Sequence[int]) -> list[int]:
     """Widths that fit into the screen: the widest flexible column gives first, then the widest of texts."""
-    found = list(widths)
+    found = [min(n, WIDTH) if c.flexible else n for c, n in zip(columns, widths, strict=True)]
     over = sum(found) + len(GAP) * (len(found) - 1) - WIDTH
     while over > 0:
         flexible = [n for n, c in enumerate(columns) if c.flexible and found[n] > LEAST] or [

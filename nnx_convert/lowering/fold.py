@@ -33,7 +33,7 @@ def folding(evaluate: Evaluate) -> Rules:
         except NnxError as error:                # it fails in every run: where it stands, with its own words
             return Refusal(error.text)
         if found is None:
-            return Refusal("there is no kernel to fold it with")
+            return Refusal("there is no kernel to fold it with, or as much was folded as may be")
         return [Value(v.name, Tensor(v.type, v.tensor.dims, v.tensor.quant, data.reshape(v.shape)))
                 for v, data in zip(node.outputs, found, strict=True)]
 

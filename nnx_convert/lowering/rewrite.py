@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..graph import At, Build, Evaluate, Graph, GraphError, Node, Value, Values, merge
+from ..resources import tick
 from ..schema import OpDef, OpError, describe
 from ..target import Target
 from ..types import Tensor, Undecided
@@ -157,6 +158,7 @@ class Rewriter:
         for v in (*self.graph.inputs, *(v for n in self.graph.nodes for v in n.inputs if v.constant)):
             self.readers[v] = self.graph.uses.get(v, 0)
         for node in self.graph.nodes:
+            tick(str(node.at))
             self._node(node.mapped(self._now), node.outputs, 0)
             for v in node.outputs:
                 now = self._now(v)

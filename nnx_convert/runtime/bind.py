@@ -32,7 +32,7 @@ def bind(model: Model, inputs: Sequence[Tensor | None], options: Options, inside
     (`Tensor.data`) are constants: given for all of them, every operation is computed here, but one that is not
     pure only where the program is for a single run (`Options.once`).
     """
-    binder = Binder(model, options, {} if inside is None else inside)
+    binder = Binder(model, options, inside)
     binder.env.update(zip(model.inputs, inputs, strict=True))
     steps = [step for n in range(len(model.operations)) if (step := binder.advance(n)) is not None]
     live = {*model.inputs, *model.outputs, *(s for step in steps for s in (*step.outs, *step.reads))}
@@ -52,8 +52,9 @@ def states_of(model: Model) -> tuple[tuple[Slot, Slot], ...]:
 class Binder:
     """Forward over a model: what is known of each operand, and a step for each operation that has to run."""
 
-    def __init__(self, model: Model, options: Options, inside: Inside) -> None:
-        self.model, self.options, self.inside = model, options, inside
+    def __init__(self, model: Model, options: Options, inside: Inside | None = None) -> None:
+        self.model, self.options = model, options
+        self.inside: Inside = {} if inside is None else inside
         self.held = 0                            # bytes of what is computed here
         self.env: dict[Slot, Arg] = {}
         self.last = {i: n for n, o in enumerate(model.operations) for i in o.inputs}

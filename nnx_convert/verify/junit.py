@@ -1,16 +1,14 @@
 """A verdict as JUnit's XML, which servers of continuous integration show: a case for each tensor."""
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from ..artifact.files import write
+from ..errors import printable
 from .metrics import Measure
 from .verdict import Verdict
 
-#: What XML 1.0 has no way to write.
-UNWRITABLE = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def document(verdict: Verdict, source: str, seconds: float) -> bytes:
@@ -65,7 +63,7 @@ def failed(case: ET.Element, why: str) -> None:
 
 
 def clean(text: str) -> str:
-    """A text without what XML cannot hold."""
-    return UNWRITABLE.sub("?", text)
+    """The lines of a text, without what XML cannot hold and what a terminal would obey that shows the file."""
+    return "\n".join(map(printable, text.split("\n")))
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import FormatError, NnxError, Unsupported
+from ...errors import FormatError, NnxError, Oversized, Unsupported
+from ...resources import deep, hint, limits, within
 from ...types import LIST, UNKNOWN, Shape, Type, symbol
 from . import custom
 from .proto import text
@@ -18,10 +19,6 @@ NEWEST = {"": 28, "ai.onnx.ml": 5, "ai.onnx.preview": 1, "ai.onnx.preview.traini
 FOREIGN = ("com.microsoft",)
 #: Since this version of the format a file says which operator sets it uses; before, it is the first.
 SAID_SINCE = 3
-#: How deep graphs and functions may be nested.
-DEEPEST = 16
-#: How many nodes a file may have, functions counted wherever they are called: a call in a call in a call multiplies.
-MOST_NODES = 1 << 18
 #: Names of more are not shown in full.
 SHOWN = 80
 
@@ -134,11 +131,13 @@ class Checker:
     functions: Mapping[Key, Any]
     inside: bool = False
     calls: dict[Any, int] = field(default_factory=dict)
+    graphs: int = 0
 
     def graph(self, graph: Any, where: str, outer: tuple[set[str], ...]) -> None:
         """A graph within others, whose names are `outer`; raises `FormatError`, `Unsupported`."""
-        if len(outer) >= DEEPEST:
-            raise FormatError(f"graphs are nested more than {DEEPEST} deep", where)
+        deep(len(outer), "graphs are", where)
+        self.graphs += 1
+        within("subgraphs", self.graphs, "its graphs are", where)
         for said in (graph, *graph.value_info):
             text(said.name)
         names = set(named((p.name for p in graph.input), "input", where))
@@ -235,8 +234,9 @@ def expandable(calls: Mapping[Any, Mapping[Any, int]]) -> None:
             todo.pop()
             if open_ and open_[-1] == key:
                 open_.pop()
-            if sizes[key] > MOST_NODES:
-                raise FormatError(f"has more than {MOST_NODES} nodes, those of functions counted at every call")
+            if sizes[key] > limits().operators:
+                raise Oversized(f"has more than {limits().operators} nodes, those of functions counted at every call",
+                                hint=hint("operators"))
             continue
         if key in open_:
             raise FormatError(f"the function {spelt(key)} calls itself")

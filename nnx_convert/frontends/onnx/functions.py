@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import FormatError, Unsupported
 from ...graph import Value
+from ...resources import deep
 from .attributes import value_of
-from .checks import DEEPEST, domain_of
+from .checks import domain_of
 from .constants import element_of
 from .registry import Given, Items
 from .scope import Scope
@@ -25,8 +26,7 @@ def local(g: Op, node: Any) -> Any:
 def inlined(g: Op, function: Any, given: Sequence[Given], attributes: Mapping[str, Any]) -> list[Given]:
     """The nodes of a function emitted where it is called; its outputs. Raises `FormatError`."""
     from .importer import walk
-    if g.scope.depth >= DEEPEST:
-        raise FormatError(f"functions are nested more than {DEEPEST} deep")
+    deep(g.scope.depth, "functions are")
     if len(given) > len(function.input):
         raise FormatError(f"has {len(given)} inputs, {len(function.input)} at most")
     own = {domain_of(o.domain): o.version for o in function.opset_import}

@@ -15,6 +15,7 @@ from ...graph import At, Build, Evaluate, Graph, Value, Values
 from ...ops.elementwise import ADD, DIV, MAXIMUM, MINIMUM, MUL
 from ...ops.host_arrays import SHAPE
 from ...ops.shape import CONCATENATION, EXPAND_DIMS, RESHAPE, SLICE, SQUEEZE
+from ...resources import tick
 from ...schema import OpDef, OpError
 from ...symbols import expressed, name_of, same
 from ...types import Shape, Tensor, Type, Undecided, known
@@ -291,6 +292,7 @@ def walk(scope: Scope, nodes: Sequence[Any], graph: str = "") -> None:
     """Import nodes in order; a fault gets its node's place."""
     for i, node in enumerate(nodes):
         scope.build.at = at = At(graph, i, node.op_type)
+        tick(str(at))
         try:
             _node(scope, node)
         except NnxError as error:

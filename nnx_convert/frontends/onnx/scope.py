@@ -9,8 +9,8 @@ import numpy as np
 
 from ...errors import FormatError
 from ...graph import Build, Evaluate, Graph, Value
+from ...resources import deep
 from ...types import Rim, Shape, Tensor
-from .checks import DEEPEST
 from .reader import Model
 from .registry import Given, Items
 
@@ -122,8 +122,7 @@ class Scope:
 
     def nested(self, name: str, **changes: Any) -> Scope:
         """A scope in this one, for a graph of its own; raises `FormatError` where that is too deep."""
-        if self.depth >= DEEPEST:
-            raise FormatError(f"graphs are nested more than {DEEPEST} deep")
+        deep(self.depth, "graphs are")
         return Scope(self.session, Build(name), self.versions, self, True, self.attributes, **changes)
 
 

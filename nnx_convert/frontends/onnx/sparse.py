@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import FormatError
 from ...graph import Sparse, Value
+from ...resources import within
 from ...ops.sparse import DENSE, DENSIFY, LARGEST, SPARSE_CSR
 from ...types import Array, Shape, Tensor, Type, product
 from .external import Folder
@@ -49,6 +50,7 @@ def positions(proto: Any, values: Array, folder: Folder) -> np.ndarray:
     dims = shape(proto.dims)
     if not dims or product(dims) > LARGEST:
         raise FormatError(f"is sparse with the shape {list(dims)}")
+    within("tensor_bytes", product(dims) * values.itemsize, "its bytes are")
     if values.ndim != 1:
         raise FormatError(f"is sparse, and its values have the shape {list(values.shape)}")
     at = array(proto.indices, folder)

@@ -10,6 +10,7 @@ import numpy as np
 from ... import types as t
 from ...errors import FormatError, NnxError, Unsupported
 from ...graph import Value
+from ...resources import within
 from ...types import Array, Quant, Shape, Tensor, Type, product
 from .external import Folder
 from .proto import text
@@ -113,6 +114,7 @@ def _array(proto: Any, folder: Folder) -> Array:
         raise FormatError(f"has its data twice, as {given[0]} and as {given[1]}")
     if not given and size:
         raise FormatError(f"has the shape {list(dims)} and no data")
+    within("tensor_bytes", size * kind.type.dtype.itemsize, "its bytes are")
     where = given[0] if given else kind.field
     if where == kind.field:
         return from_field(getattr(proto, where), kind, size).reshape(dims)

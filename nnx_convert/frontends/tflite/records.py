@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,6 +10,7 @@ import tflite
 from flatbuffers.number_types import Int32Flags
 
 from ...errors import FormatError, Unsupported
+from ...resources import within
 from .guard import OFFSET_COST, TABLE_COST, Checked, File
 
 R = TypeVar("R")
@@ -157,6 +158,7 @@ def read(file: File) -> Model:
     if root.Version() != SCHEMA:
         raise Unsupported(f"follows version {root.Version()} of the schema, not {SCHEMA}")
     reader = _Reader(file, {})
+    within("subgraphs", root.SubgraphsLength(), "its subgraphs are")
     codes = reader.many(root, "OperatorCodes", reader.code)
     return Model(reader.many(root, "Subgraphs", lambda graph: reader.subgraph(graph, codes)),
                  reader.many(root, "Buffers", reader.buffer), text(root.Description()),
@@ -170,6 +172,7 @@ class _Reader:
 
     file: File
     done: dict[tuple[type, int], Any]
+    operators: list[int] = field(default_factory=list[int])      # of the subgraphs so far
 
     def one(self, child: Any, make: Callable[[Any], R]) -> R:
         """A child as its record."""
@@ -208,6 +211,8 @@ class _Reader:
         return text(place.Name()), place.TensorIndex()
 
     def subgraph(self, graph: Any, codes: Sequence[str]) -> Subgraph:
+        self.operators.append(graph.OperatorsLength())
+        within("operators", sum(self.operators), "its operators are")
         inputs, outputs = ints(graph.InputsAsNumpy()), ints(graph.OutputsAsNumpy())
         self.file.spend(TABLE_COST * graph.TensorsLength())      # shared tensors are named in each subgraph
         tensors = named(self.many(graph, "Tensors", self.tensor), (*inputs, *outputs))

@@ -10,7 +10,7 @@ import pytest
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, defs, helper
 
 import nnx_convert
-from nnx_convert.errors import FormatError, NnxError, Unsupported
+from nnx_convert.errors import FormatError, NnxError, Oversized, Unsupported
 from nnx_convert.frontends.onnx import checks
 from nnx_convert.frontends.onnx.reader import Model, read
 from nnx_convert.types import F32, I64, LIST, UNKNOWN, known, same, symbol
@@ -125,7 +125,7 @@ WRONG: dict[str, tuple[ModelProto, type[NnxError], str]] = {
                     "op 0 If: in its 'then_branch': op 0 Relu: reads 'z', which nothing defines"),
     "a branch without its output": (model(chosen("y", node("Relu", ["x"], ["t"])), inputs=[X, C]), FormatError,
                                     "op 0 If: in its 'then_branch': the output 'y' is computed nowhere"),
-    "deep": (model(nested(17), inputs=[X, C]), FormatError, "graphs are nested more than 16 deep"),
+    "deep": (model(nested(17), inputs=[X, C]), Oversized, "graphs are nested more than 16 deep"),
     "a function twice": (model(CALL, opsets=BOTH, functions=[IDENTITY, IDENTITY]), FormatError,
                          "has the function 'f.I' twice"),
     "a function without its output": (model(CALL, opsets=BOTH, functions=[function("I")]), FormatError,
@@ -143,7 +143,7 @@ WRONG: dict[str, tuple[ModelProto, type[NnxError], str]] = {
         "calls itself"),
     "functions that multiply": (model(CALL, opsets=BOTH, functions=[function("I", *calls("J0", "J0"))] + [
         function(f"J{i}", *calls(f"J{i + 1}", f"J{i + 1}")) for i in range(30)] + [
-        function("J30", node("Identity", ["a"], ["b"]))]), FormatError, "more than 262144 nodes"),
+        function("J30", node("Identity", ["a"], ["b"]))]), Oversized, "more than 262144 nodes"),
 }
 
 
