@@ -211,5 +211,5 @@ def reader(folder: Path, models: Path, cache: Path) -> Reader:
     (folder / "models").symlink_to(models)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return Reader(folder, os.environ | {"PATH": path, "NNX_BACKEND": "", "NNX_CACHE": str(cache),
-                                        "CMAKE_BUILD_TYPE": "Debug", "COLUMNS": "100",
+                                        "CMAKE_BUILD_TYPE": "None", "COLUMNS": "100",
                                         "PYTEST_PLUGINS": "nnx_convert.ci.plugin"})

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nnx_convert.cli.commands import commands
 from nnx_convert.cli.compare import Difference
 from nnx_convert.cli.running import Ran, as_json
 from nnx_convert.emit import errors_page, ops_page
@@ -42,6 +43,15 @@ def test_what_pip_installs_is_an_extra() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     told = {name for path in TEXTS for name in re.findall(r"nnx-convert\[(\w+)\]", path.read_text(encoding="utf-8"))}
     assert told and told <= set(extras)
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_command_in_a_sentence_has_the_options_it_is_given(path: Path) -> None:
+    for line in re.findall(r"`nnx-convert ([^`]+)`", path.read_text(encoding="utf-8")):
+        first, *_ = words = line.split()
+        command = commands.commands.get(first) or commands.commands["convert"]
+        known = {option for p in command.params for option in p.opts} | {"--help", "--version"}
+        assert {w.partition("=")[0].rstrip(",") for w in words if w.startswith("-")} <= known, line
 
 
 RAN = as_json(Ran("m", 0.1, (), {}, None, (), None, None))
