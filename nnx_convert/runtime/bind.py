@@ -106,7 +106,7 @@ class Binder:
         reads = slots(tuple(bound.slots.values()))
         data = self.values(reads, self.kernel(number, o).hollow)
         runs = len(data) < len(set(reads)) or not lasting
-        step = self.prepared(number, o, bound, runs)
+        step = self.prepared(number, o, bound, runs and all(map(complete, found.outputs)))
         self.env.update(zip(o.outputs, outs, strict=False))
         if runs:
             return step
@@ -155,10 +155,14 @@ class Binder:
             raise broken(error, self.place(number)) from error
         return found, tuple(_merged(a, b) for a, b in zip(found.outputs, declared, strict=False))
 
-    def prepared(self, number: int, o: Operation, bound: Bound, runs: bool) -> Step:
-        """The kernel's run function, with the slots of its arrays; `runs`: it is not computed now."""
+    def prepared(self, number: int, o: Operation, bound: Bound, free: bool) -> Step:
+        """The kernel's run function, with the slots of its arrays.
+
+        `free`: another backend may do it. It is not computed now, and its sizes follow from what is known: where the
+        model says sizes that a value of a run decides, the kernel holds the one against the other.
+        """
         kernel, site = self.kernel(number, o), self.site(o, bound.args, bound.outs)
-        elsewhere = runs and self.options.elsewhere is not None and self.options.elsewhere(bound)
+        elsewhere = free and self.options.elsewhere is not None and self.options.elsewhere(bound)
         run = _nothing if elsewhere else self.run(kernel, site, bound)
         return Step(o.op.name, bound.origin, run, o.outputs, tuple(bound.slots.values()), tuple(site.buffers),
                     bound.slots[kernel.view] if kernel.view else None, tuple(bound.slots[n] for n in kernel.inplace),

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from natively import Net
 
-from nnx_convert import CompiledModel, Model
+from nnx_convert import CompiledModel, Model, NnxError, OperandCode
 from nnx_convert.convert import evaluate
 from nnx_convert.graph import Build, Value
 from nnx_convert.lowering.flatten import flatten
@@ -17,6 +18,7 @@ from nnx_convert.ops import convert, elementwise as e, gather, host, host_arrays
 from nnx_convert.target import Target
 from nnx_convert.types import F32, I32, UNKNOWN, Rim, Tensor
 
+FLOAT32 = OperandCode.TENSOR_FLOAT32
 Made = Callable[[Build, Value], Value]
 
 
@@ -113,3 +115,34 @@ def test_a_long_chain_is_bound_at_once() -> None:
     start = time.perf_counter()
     assert model.prepare({"input0": (2, 3, 4)}) is not None
     assert time.perf_counter() - start < 1, "200 operations on three numbers"
+
+
+def one_hot(depth: int) -> tuple[Net, int]:
+    """Rows of 3 of two indices, of a depth that the run gives."""
+    net = Net()
+    at, count = (net.input(np.array(v), OperandCode.TENSOR_INT32) for v in ([1, -1], [depth]))
+    return net, net.op("ONE_HOT", at, count, net.const([0, 1]), net.scalar(-1), shape=(2, 3))
+
+
+def parts(size: int) -> tuple[Net, int]:
+    """The first 2 of 5, of which the run says how many the first are, added to themselves."""
+    net = Net()
+    x, sizes = net.input(np.arange(5)), net.input(np.array([size, 5 - size]), OperandCode.TENSOR_INT32)
+    first, _ = net.ops("SPLIT_BY", x, sizes, net.scalar(0), outs=[((2,), FLOAT32), ((3,), FLOAT32)])
+    return net, net.op("ADD", first, first, net.scalar(0), shape=(2,))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize(("build", "given", "says"), [
+    (one_hot, 3, ""), (one_hot, 4, r"output 0 is TENSOR_FLOAT32\[2, 4\]"), (one_hot, -1, "would have the shape"),
+    (parts, 2, ""), (parts, 1, r"output 0 is TENSOR_FLOAT32\[1\]"), (parts, -(1 << 31), "would have the shape")])
+def test_sizes_that_the_model_says_are_those_that_a_run_gives(build: Callable[[int], tuple[Net, int]], given: int,
+                                                              says: str, backend: str) -> None:
+    net, found = build(given)
+    model = CompiledModel(net.finish(found), backend=backend)
+    if says:
+        with pytest.raises(NnxError, match=says):
+            model.run(net.given)
+    else:
+        want = np.eye(3)[[1, 2]] if build is one_hot else [0, 2]
+        assert np.array_equal(model.run(net.given)[0], want)

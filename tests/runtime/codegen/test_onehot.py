@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from natively import MACHINES, Net, both, left_to
 
-from nnx_convert import CompiledModel, NnxError, OperandCode
+from nnx_convert import OperandCode
 from nnx_convert.runtime.codegen.fusion import groups
 from nnx_convert.runtime.codegen.machine import host
 from nnx_convert.runtime.codegen.tasks import Group
@@ -67,17 +67,3 @@ def test_other_comparisons_stay_comparisons() -> None:
         want, got, _ = both(net.model, net.given, host(), 1)
         assert "EQUAL_EX" not in heads(net)
         np.testing.assert_allclose(got[0], want[0], rtol=1e-5)
-
-
-@pytest.mark.parametrize("backend", ["numpy", "native"])
-@pytest.mark.parametrize(("depth", "says"), [(3, ""), (4, r"output 0 is TENSOR_FLOAT32\[2, 4\]"), (-1, "would have")])
-def test_a_depth_that_a_run_gives_is_that_of_the_output(depth: int, says: str, backend: str) -> None:
-    net = Net()
-    at, count = (net.input(np.array(v), OperandCode.TENSOR_INT32) for v in ([1, -1], [depth]))
-    found = net.op("ONE_HOT", at, count, net.const([0, 1]), net.scalar(-1), shape=(2, 3))
-    model = CompiledModel(net.finish(found), backend=backend)
-    if not says:
-        assert np.array_equal(model.run(net.given)[0], np.eye(3)[[1, 2]])
-        return
-    with pytest.raises(NnxError, match=says):
-        model.run(net.given)
