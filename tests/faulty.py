@@ -202,6 +202,13 @@ def killed(file: str, functions: Sequence[str], count: int) -> None:
     sys.settrace(trace)
 
 
+def threadless() -> None:
+    """No thread can be started."""
+    def refuses(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("can't start new thread")
+    wrapped("threading:_start_new_thread", refuses)
+
+
 def ignored(*names: str) -> None:
     """Signals that the shell has ignored."""
     for name in names:
@@ -209,4 +216,5 @@ def ignored(*names: str) -> None:
 
 
 FAULTS: dict[str, Callable[..., None]] = {
-    "limit": limit, "fails": fails, "marked": marked, "killed": killed, "ignored": ignored}
+    "limit": limit, "fails": fails, "marked": marked, "killed": killed, "ignored": ignored,
+    "threadless": threadless}

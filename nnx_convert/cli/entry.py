@@ -6,11 +6,13 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 import click
 
 from ..errors import ExitCode, NnxError, Notice, RunError, UsageError
+from ..runtime.forks import NO_THREAD
 from . import screen, streams
 from .commands import commands
 from .options import Work
@@ -18,6 +20,8 @@ from .screen import complain, quiet_stdout
 
 #: What a system says that has no more of something.
 EXHAUSTED = (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EAGAIN, errno.EIO)
+#: Bytes of addresses that work takes at least: NumPy, and the room that its BLAS asks for.
+LEAST = 192 << 20
 #: What a shell calls the end by Ctrl-C.
 INTERRUPTED = 130
 
@@ -53,6 +57,7 @@ def ended(args: list[str] | None) -> int:
     """Run the command; the exit code."""
     token = screen.volume.set(screen.Volume.NORMAL)
     try:
+        roomy()
         found: Work | int | None = commands.main(args, prog_name=screen.COMMAND, standalone_mode=False)
         return int((found() if callable(found) else found) or ExitCode.GOOD)
     except BrokenPipeError:
@@ -66,6 +71,15 @@ def ended(args: list[str] | None) -> int:
         screen.volume.reset(token)
 
 
+def roomy() -> None:
+    """Raise `RunError` where NumPy's libraries would end the process while they are loaded, for lack of addresses."""
+    with suppress(ImportError):
+        import resource
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if most != resource.RLIM_INFINITY and most < LEAST:
+            raise RunError(f"addresses are limited to {most:,} bytes, and work takes {LEAST:,}", hint="see ulimit -v")
+
+
 def failed(error: Exception) -> int:
     """Say what went wrong; the exit code."""
     if isinstance(error, NnxError):
@@ -74,6 +88,8 @@ def failed(error: Exception) -> int:
         return complain(UsageError(error.format_message(), hint=f"see {screen.COMMAND} --help"))
     if isinstance(error, MemoryError):
         return complain(RunError("out of memory"))
+    if isinstance(error, RuntimeError) and NO_THREAD in str(error):
+        return complain(RunError("the system starts no more threads", hint="--threads 1 needs none"))
     if isinstance(error, OSError) and error.errno in EXHAUSTED:
         return complain(RunError(f"the system gives no more: {error.strerror}", os.fsdecode(error.filename or "")))
     if os.environ.get("NNX_DEBUG"):

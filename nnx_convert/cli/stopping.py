@@ -79,7 +79,8 @@ def _watched(texts: dict[int, str], over: threading.Event, told: threading.Event
             pass
         if number and not over.wait(GRACE):
             _ended(SHELL + number[0], "" if told.is_set() else texts[number[0]])
-    threading.Thread(target=watch, name="nnx-signals", daemon=True).start()
+    with suppress(RuntimeError):                   # without a thread it may take as long as native code does
+        threading.Thread(target=watch, name="nnx-signals", daemon=True).start()
 
 
 def _unwatched() -> None:

@@ -22,6 +22,10 @@ do)`, and ends with one of these codes. In Python the same fault is an exception
 A fault of the program itself is a line that begins with `internal error` and ends with code 5; with `NNX_DEBUG=1`
 in the environment its traceback follows.
 
+A signal that ends it (Ctrl-C, SIGTERM, SIGHUP) does so within a second, with one line (`interrupted`), no file half
+written, and 128 and its number as code, as shells count: 130 after Ctrl-C. A reader of stdout that has gone is no
+fault.
+
 | Exit code | Name | Meaning |
 |---|---|---|
 """

@@ -5,6 +5,9 @@ import os
 import threading
 from weakref import WeakSet
 
+#: What Python says where the system starts no more threads.
+NO_THREAD = "start new thread"
+
 
 class Locked:
     """Something with a lock, `_lock`, that its thread may take again. In a child it is another one, and open."""

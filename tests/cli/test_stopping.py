@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -22,14 +23,14 @@ LONG = "../long.nnx"
 SIDE, PRODUCTS = 3072, 6
 
 
-def long() -> Model:
-    """Products of large matrices, one after the other: many seconds of a processor, with few that Python sees."""
+def products(side: int, count: int) -> Model:
+    """Products of square matrices, one after the other: of large ones many seconds of a processor without Python."""
     b = ModelBuilder()
-    x, adjoint = b.add_operand(T.TENSOR_FLOAT32, (SIDE, SIDE)), b.add_operand(T.BOOL)
+    x, adjoint = b.add_operand(T.TENSOR_FLOAT32, (side, side)), b.add_operand(T.BOOL)
     b.set_operand_value(adjoint, False)
     now = x
-    for _ in range(PRODUCTS):
-        y = b.add_operand(T.TENSOR_FLOAT32, (SIDE, SIDE))
+    for _ in range(count):
+        y = b.add_operand(T.TENSOR_FLOAT32, (side, side))
         b.add_operation(Op.BATCH_MATMUL, [now, x, adjoint, adjoint], [y])
         now = y
     b.identify_inputs_and_outputs([x], [now])
@@ -39,7 +40,7 @@ def long() -> Model:
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
     """The current folder of a command, with a model beside it that takes long."""
-    long().save(tmp_path / "long.nnx")
+    products(SIDE, PRODUCTS).save(tmp_path / "long.nnx")
     (tmp_path / "here").mkdir()
     return tmp_path / "here"
 
@@ -129,6 +130,24 @@ def group(leader: int) -> list[Any]:
         if int(fields[2]) == leader and fields[0] != "Z":
             found.append(stat.parent.name)
     return found
+
+
+@pytest.mark.parametrize(("threads", "code", "said"), [
+    ("1", 0, ""), ("2", 5, "NNX402 the system starts no more threads (--threads 1 needs none)\n")])
+def test_threads_that_cannot_be_started_are_one_line(threads: str, code: int, said: str, host: Host, here: Path
+                                                     ) -> None:
+    products(SIDE // 8, 1).save(here / "short.nnx")
+    found = host.ran("run", "short.nnx", "--random", "1", "--backend", "native", "--threads", threads, cwd=here,
+                     threadless=())
+    assert (found.code, found.said) == (code, said)
+
+
+def test_too_little_room_to_begin_is_one_line(here: Path) -> None:
+    def small() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (128 << 20, 128 << 20))
+    done = subprocess.run([sys.executable, "-m", "nnx_convert", LONG], text=True, cwd=here, capture_output=True,
+                          env=os.environ | {"PYTHONPATH": str(ROOT)}, preexec_fn=small, check=False)
+    assert done.returncode == 5 and done.stderr.startswith("NNX402 addresses are limited to 134,217,728 bytes")
 
 
 @pytest.mark.parametrize("backend", ["numpy", "native"])

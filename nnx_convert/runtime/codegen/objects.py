@@ -12,6 +12,7 @@ from itertools import accumulate, count, pairwise
 from typing import Any
 
 from ...errors import RunError
+from ..forks import NO_THREAD
 from .cache import key, user_cache
 from .loader import Loaded
 from .machine import Machine
@@ -56,8 +57,13 @@ def compiled(texts: str | Sequence[str], machine: Machine) -> tuple[bytes, ...]:
         if len(texts) == 1:
             return _object(texts[0], machine),
         from concurrent.futures import ThreadPoolExecutor
-        with ThreadPoolExecutor(len(texts)) as workers:
-            return tuple(workers.map(_object, texts, [machine] * len(texts)))
+        try:
+            with ThreadPoolExecutor(len(texts)) as workers:
+                return tuple(workers.map(_object, texts, [machine] * len(texts)))
+        except RuntimeError as error:
+            if NO_THREAD not in str(error):
+                raise
+        return tuple(_object(text, machine) for text in texts)         # one after the other it takes longer
 
 
 def _object(text: str, machine: Machine) -> bytes:

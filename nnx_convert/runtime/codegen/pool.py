@@ -171,6 +171,7 @@ def join(f: Function, thread: str) -> None:
 
 @cache
 def _library(machine: Machine) -> Library:
+    """What all runs need; asked for by one thread at a time, or one would have the code of a library that is freed."""
     def write() -> list[str]:
         m = Module(machine)
         worker(m)
@@ -180,9 +181,13 @@ def _library(machine: Machine) -> Library:
     return Library(made(("pool",), machine, write), ("worker", "dispatch", "alone"), machine)
 
 
-@cache
 def _alone() -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_library(host()).address("alone"))
+    """The function `alone`."""
+    if not _single:
+        with _making:
+            if not _single:
+                _single.append(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_library(host()).address("alone")))
+    return _single[0]
 
 
 def prepared(function: int, arena: int, weights: int, threads: int, waits: int) -> Callable[[], None]:
@@ -255,7 +260,9 @@ class Pool:
 
 
 _pool: list[Any] = []
-_making = threading.Lock()
+_single: list[Any] = []
+#: Held while what there is once in a process is made; making a pool takes the library.
+_making = threading.RLock()
 
 
 def pool() -> Pool:
@@ -271,7 +278,7 @@ def pool() -> Pool:
 def _forked() -> None:
     """A child has no threads but the one that forked: it makes a pool of its own when it needs one."""
     global _making  # noqa: PLW0603  (a lock that another thread held would stay locked)
-    _making = threading.Lock()
+    _making = threading.RLock()
     _pool.clear()
 
 
