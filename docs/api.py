@@ -24,8 +24,8 @@ def build(folder: Path) -> None:
     root = nnx_convert.__name__
     for name in nnx_convert.__all__:
         getattr(nnx_convert, name)                 # what is imported when it is first used, pdoc would not find
-    pdoc.render.configure(docformat="markdown", include_undocumented=False, show_source=False,
-                          footer_text=f"nnx_convert {nnx_convert.__version__}")
+    version = f"{root} {nnx_convert.__version__}"
+    pdoc.render.configure(docformat="markdown", show_source=False, footer_text=version)
     modules = {n: pdoc.doc.Module.from_name(n) for n in (root, *(f"{root}.{m}" for m in MODULES))}
     pages = {f"{name.replace('.', '/')}.html": pdoc.render.html_module(m, modules) for name, m in modules.items()}
     pages |= {"index.html": pdoc.render.html_index(modules), "search.js": pdoc.render.search_index(modules)}

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -29,6 +30,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_public_name_is_in_the_site(site: Path) -> None:
     package = (site / "nnx_convert.html").read_text(encoding="utf-8")
     assert not [n for n in nnx_convert.__all__ if not n.startswith("__") and f'id="{n}"' not in package]
+    assert 'id="Target.level"' in package and 'id="OperationCode.CONV_2D"' in package
+    assert not re.search(r'(?:src="|<link[^>]*href="|url\("?)https?:', package), "loaded from a network"
     assert "nnx_convert.html" in (site / "index.html").read_text(encoding="utf-8")
     assert "register_custom_op" in (site / "search.js").read_text(encoding="utf-8")
     pages = [p for p in site.rglob("*.html") if p.parent != site]
