@@ -12,7 +12,7 @@ from ..signature import Args
 from ..types import F16, F32, I32, Q8, Q8S, Tensor, maybe, product
 
 Weights = Annotated[Tensor, by_key("weights", {t: {t: 27} for t in (F32, F16, Q8, Q8S)}), rank(2)]
-BIAS_SIZE = Rule("b has one element per filter", lambda w, b: b.shape[0] == w.shape[0])
+BIAS_SIZE = Rule("b has one element per filter", lambda w, b: b.rank == 1 and b.shape[0] == w.shape[0])
 DEPTH = Rule("w is as deep as x", lambda x, w, nchw: w.shape[3] == nhwc(x, nchw)[3])
 
 
@@ -49,7 +49,7 @@ def conv_by_scheme(x: T4z, w: Filter, b: Bias, scheme: Scheme, sw: Positive, sh:
 @op(QUANT, Rule("w has 1 as its first dimension", lambda w: w.shape[0] == 1),
     Rule("w makes `mult` output channels of each input channel",
          lambda x, w, mult, nchw: w.shape[3] == nhwc(x, nchw)[3] * mult),
-    Rule("b has one element per output channel", lambda w, b: b.shape[0] == w.shape[3]),
+    Rule("b has one element per output channel", lambda w, b: b.rank == 1 and b.shape[0] == w.shape[3]),
     BIAS_SCALE, OUT_SCALE, channel_axis(3))
 def DEPTHWISE_CONV_2D(x: T4z, w: Filter, b: Bias, pl: Natural, pr: Natural, pt: Natural, pb: Natural, sw: Positive,
                       sh: Positive, mult: Positive, act: Act, nchw: Layout = False, dw: Dilation = 1,

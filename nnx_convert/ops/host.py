@@ -184,7 +184,9 @@ def MATMUL(x: T, y: T, adj_x: Bool, adj_y: Bool) -> T:
     return x.free((*broadcast(x.shape[:-2], y.shape[:-2]), rows, cols))
 
 
-@composite(ALL)
+@composite(ALL, Rule("x and indices share their first batch axes, which are before axis",
+                     lambda x, indices, axis, batch: batch <= min(axis, indices.rank) and
+                     x.shape[:batch] == indices.shape[:batch]))
 def GATHER_BATCHED(x: T, indices: Ints, axis: Natural, batch: Natural) -> T:
     """GATHER for each index of the first `batch` axes, which x and indices share."""
     return x.like(x.shape[:axis] + indices.shape[batch:] + x.shape[axis + 1:])

@@ -53,7 +53,8 @@ def DYNAMIC_UPDATE_SLICE(x: T, update: T, start: Ints1) -> T:
 
 
 @composite(ALL, Rule("dilations are positive, one per axis of x", lambda x, dilations:
-                     dilations.shape == (x.rank,) and all(d > 0 for d in dilations.ints())))
+                     dilations.shape == (x.rank,) and all(d > 0 for d in dilations.ints())),
+           Rule("value is one number", lambda value: value.size == 1))
 def DILATE(x: T, dilations: Ints1, value: T) -> T:
     """x, dilations[i] - 1 times value between its elements along each axis i."""
     return x.like(tuple(spread(n, d) for n, d in zip(x.shape, dilations.ints(), strict=True)))
@@ -66,7 +67,8 @@ def spread(size: int, dilation: int) -> int:
 
 @composite(ALL, FOLDED, Rule("sizes, strides and dilations are positive, one per axis of x",
                              lambda x, sizes, strides, dilations: all(v.shape == (x.rank,) and all(
-                                 n > 0 for n in v.ints()) for v in (sizes, strides, dilations))))
+                                 n > 0 for n in v.ints()) for v in (sizes, strides, dilations))),
+           Rule("start is one number", lambda start: start.size == 1))
 def REDUCE_WINDOW(x: T, start: T, sizes: Ints1, strides: Ints1, dilations: Ints1, function: Int) -> T:
     """start and the elements of each window of x folded: 1 sum, 2 product, 3 least, 4 most, 5 all, 6 any."""
     parts = zip(x.shape, sizes.ints(), strides.ints(), dilations.ints(), strict=True)

@@ -32,7 +32,7 @@ def GATHER_ND_BATCHED(x: T, indices: Ints, batch: Natural) -> T:
     return x.like((indices.shape[:-1] + x.shape[batch + indices.shape[-1]:]) or (1,))
 
 
-@composite(ALL)
+@composite(ALL, Rule("k is one number", lambda k: k.size == 1))
 def TRILU(x: Annotated[T, rank(2, 8)], k: Ints1, upper: Bool) -> T:
     """x on and above (upper) or on and below the diagonal column - row = k, zero elsewhere."""
     return x
