@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...ops import convert, elementwise as e, ex, functions as fn, host, host_math as hm
 from ...types import B8, Quant, Shape, Tensor, Type
 from ..bind import Bound
-from ..kernels.tables import INTEGERS as GRIDS
+from ..kernels.tables import INTEGERS as GRIDS, on_grid
 from .arithmetic import INTEGERS, activated, bounded
 from .elements import BOUNDS, CODE, merged, spread, start, tensors_of
 from .ir import SHARED, Function, Module, mangled, mask, number, vector
@@ -106,6 +106,8 @@ TRUTHS: Mapping[str, Emit] = {
     **{name: _comparison(relation) for name, relation in COMPARISONS.items()}, "LOGICAL_AND": _logic("and"),
     "LOGICAL_OR": _logic("or"), "LOGICAL_NOT": _not, "TO_BOOL": _as_truth, "TO_MASK": _as_truth}
 CHOICES = ("SELECT", "WHERE")
+#: What integers wrap around or cut off, where numbers on a grid, be it a mask's, are rounded and held within it.
+WRAPPING = ("ADD", "SUB", "MUL", "DIV", "FLOOR_DIV", "TRUNC_DIV", "ABS", "NEG", "SQUARE", "SQUARED_DIFFERENCE")
 #: What is done to truth values bit by bit.
 BITS: Mapping[str, Emit] = {"BITWISE_NOT": _not, **{
     name: _integers(name, 0) for name in ("BITWISE_AND", "BITWISE_OR", "BITWISE_XOR")}}
@@ -118,8 +120,8 @@ def _code(name: str, types: tuple[Type, ...], act: int) -> Emit | None:
         return _as_truth if types[1] == B8 else _clamped if bytes_ and name == "CAST" else _converted
     if name in CHOICES:
         return _select if types[0] == B8 else None
-    if name in TRUTHS:
-        return TRUTHS[name]
+    if name in TRUTHS:                           # the host's operations give them as any type
+        return TRUTHS[name] if SCALARS[types[-1]].size == 1 and not SCALARS[types[-1]].real else None
     return _arithmetic(name, types[0], act)
 
 
@@ -228,6 +230,8 @@ def _takes(b: Bound, _: Machine) -> bool:
     tensors, name = (*tensors_of(b), *b.outs), _name(b)
     if not b.outs[0].shape or len(tensors_of(b)) != len(slots_of(b)) or any(
             t.type not in SCALARS or t.size == 0 for t in tensors):
+        return False
+    if name in WRAPPING and any(map(on_grid, tensors)):
         return False
     if name == "WHERE" and 1 < b.args["cond"].size and len(b.args["cond"].shape) < len(b.outs[0].shape):
         return False

@@ -11,9 +11,9 @@ from ...schema import OpDef
 from ...types import Array, Tensor
 from ..kernel import Run, Site, kernel
 from ..special import erf
-from .elements import binary, called, in_pieces, unary, widened
+from .elements import called, in_pieces, unary, widened
 from .elementwise import tabulated, ufunc
-from .host import nonzero
+from .host import divided
 
 
 @kernel(f.ERF, inplace=("x",))
@@ -47,9 +47,8 @@ def MISH(site: Site, x: Tensor) -> Run:
 def TRUNC_MOD(site: Site, x: Tensor, y: Tensor) -> Run:
     """The exact remainder."""
     def step(out: Array, x: Array, y: Array) -> None:
-        nonzero(y)
         np.fmod(x, y, out=out)
-    return binary(site, x, y, step)
+    return divided(site, x, y, step)
 
 
 FUNCTIONS = {f.ASIN: np.arcsin, f.ACOS: np.arccos, f.ATAN: np.arctan, f.ASINH: np.arcsinh, f.ACOSH: np.arccosh,

@@ -8,7 +8,7 @@ import numpy as np
 from ...errors import RunError
 from ...kinds import scheme_pads
 from ...ops import host as h
-from ...types import Array, Tensor
+from ...types import Array, Quant, Tensor
 from ..kernel import Compute, Run, Site, kernel, sized
 from . import quantized as q
 from .conv import BATCH_MATMUL
@@ -63,43 +63,48 @@ def SQUARED_DIFFERENCE(site: Site, x: Tensor, y: Tensor) -> Run:
     return binary(site, x, y, step, exact=q.squared_difference, passes=2)
 
 
-def nonzero(y: Array) -> None:
-    """Raises `RunError` where a divisor is zero, as TFLite's integer divisions do."""
-    if y.dtype.kind in "iu" and not y.all():
-        raise RunError("division by zero")
+def divided(site: Site, x: Tensor, y: Tensor, step: Step, passes: int = 1) -> Run:
+    """The run of a division; raises `RunError` where an integer is divided by zero, as TFLite does."""
+    run = binary(site, x, y, step, passes=passes)
+    if y.type.dtype.kind not in "iu":
+        return run
+    zero = y.quant.zero if isinstance(y.quant, Quant) else 0
+
+    def checked(out: Array, x: Array, y: Array, *scratch: Array) -> None:
+        if (y == zero).any():
+            raise RunError("division by zero")
+        run(out, x, y, *scratch)
+    return checked
 
 
 @kernel(h.FLOOR_DIV, inplace=("x", "y"))
 def FLOOR_DIV(site: Site, x: Tensor, y: Tensor) -> Run:
     """Floats are divided in float64, as TFLite does, where no quotient is rounded up to an integer."""
     def step(out: Array, x: Array, y: Array) -> None:
-        nonzero(y)
         if out.dtype.kind == "f":
             np.copyto(out, np.floor(np.divide(x, y, dtype=np.float64)), casting="unsafe")
         else:
             np.floor_divide(x, y, out=out)
-    return binary(site, x, y, step, passes=2)
+    return divided(site, x, y, step, passes=2)
 
 
 @kernel(h.FLOOR_MOD, inplace=("x", "y"))
 def FLOOR_MOD(site: Site, x: Tensor, y: Tensor) -> Run:
     """The exact remainder, with the sign of y."""
     def step(out: Array, x: Array, y: Array) -> None:
-        nonzero(y)
         np.remainder(x, y, out=out)
-    return binary(site, x, y, step)
+    return divided(site, x, y, step)
 
 
 @kernel(h.TRUNC_DIV)
 def TRUNC_DIV(site: Site, x: Tensor, y: Tensor) -> Run:
     def step(out: Array, x: Array, y: Array) -> None:
-        nonzero(y)
         if out.dtype.kind == "f":
             np.divide(x, y, out=out)
             return
         down = np.floor_divide(x, y)
         np.add(down, (down < 0) & (down * y != x), out=out, casting="unsafe")
-    return binary(site, x, y, step)
+    return divided(site, x, y, step)
 
 
 @kernel(h.BROADCAST_TO)
@@ -171,7 +176,8 @@ def TO_BOOL(site: Site, x: Tensor) -> Run:
 
 @kernel(h.TO_MASK, inplace=("x",))
 def TO_MASK(site: Site, x: Tensor) -> Run:
-    return lambda out, x: np.copyto(out, x, casting="unsafe")
+    """Any number but zero is true."""
+    return lambda out, x: np.not_equal(x, 0, out=out, casting="unsafe")
 
 
 @kernel(h.CONV_3D)

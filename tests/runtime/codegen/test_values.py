@@ -91,3 +91,45 @@ def test_a_division_by_zero_is_told(name: str) -> None:
             with pytest.raises(RunError, match="division by zero"):
                 run.run([given[0], wrong])
         assert len(run.run(given)) == 1
+
+
+MASK = (1.0, 0)
+
+
+@pytest.mark.parametrize("kind", [OperandCode.TENSOR_QUANT8_ASYMM, OperandCode.TENSOR_QUANT8_ASYMM_SIGNED])
+def test_bytes_on_the_grid_of_a_mask_are_numbers_on_a_grid(kind: OperandCode) -> None:
+    """Every pair of bytes: what leaves their range is held within it, what lies between two is rounded."""
+    info = np.iinfo(kind.dtype)
+    every = np.arange(info.min, info.max + 1).astype(kind.dtype)
+    net = Net()
+    a, b = net.input(every[:, None], kind, MASK), net.input(every[every != 0][None], kind, MASK)
+    shape = (256, 255)
+    two = [n for n in TWO if n not in HOSTS]
+    outs = [net.op(host(n), a, b, shape=shape, kind=kind, grid=MASK) for n in two]
+    outs += [net.op(f"host.{n}", a, b, net.scalar(0), shape=shape, kind=kind, grid=MASK)
+             for n in ("ADD", "SUB", "MUL", "DIV")]
+    outs += [net.op(host(n), a, shape=(256, 1), kind=kind, grid=MASK) for n in ONE if n not in HOSTS]
+    model = net.finish(*outs)
+    with np.errstate(all="ignore"):              # a table of all pairs has divisions by 0
+        want, got, _ = both(model, net.given, MACHINES["host"], 1)
+    assert all(map(np.array_equal, got, want))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("name", ["FLOOR_DIV", "FLOOR_MOD", "TRUNC_DIV", "TRUNC_MOD"])
+def test_no_byte_is_divided_by_zero(name: str, backend: str) -> None:
+    net, kind = Net(), OperandCode.TENSOR_QUANT8_ASYMM_SIGNED
+    x, y = (net.input(np.array(v), kind, MASK) for v in ([1, 2, 3], [1, 0, 2]))
+    model = net.finish(net.op(host(name), x, y, shape=(3,), kind=kind, grid=MASK))
+    with pytest.raises(RunError, match="division by zero"):
+        CompiledModel(model, backend=backend).run(net.given)
+
+
+@pytest.mark.parametrize("kind", [INT32, FLOAT32])
+def test_truth_values_of_numbers(kind: OperandCode) -> None:
+    net = Net()
+    x = net.input(np.array([0, 1, -1, 256, -2 ** 31, 65536], np.float64), kind)
+    outs = [net.op("host.TO_MASK", x, shape=(6,), kind=OperandCode.TENSOR_QUANT8_ASYMM, grid=MASK),
+            net.op("host.LOGICAL_NOT", x, shape=(6,), kind=kind)]
+    want, got, _ = both(net.finish(*outs), net.given, MACHINES["host"], 1)
+    assert want[0].tolist() == [0, 1, 1, 1, 1, 1] and all(map(np.array_equal, got, want))
