@@ -14,6 +14,8 @@ for folder in ("models", "tests", "tests/frontends/onnx", "tests/frontends/tflit
     if str(ROOT / folder) not in sys.path:
         sys.path.append(str(ROOT / folder))
 
+#: What the names of models begin with that are not this repository's: files, and the cases of ONNX's own suite.
+FILE, SUITE = "file-", "suite-"
 #: Larger files teach nothing that a smaller one does not, and take longer.
 LARGEST = 1 << 14
 #: Models of the same operators.
@@ -29,8 +31,7 @@ def tflite() -> Iterator[tuple[str, bytes]]:
     from frontends.tflite.importers import test_control as control
     from frontends.tflite.one_operator import write
     from sample_files import two_entries
-    for i, case in enumerate((*CASES, *HOST)):
-        yield f"case-{i}-{case}", write(case)
+    yield from ((f"case-{i}-{case}", write(case)) for i, case in enumerate((*CASES, *HOST)))
     yield "two_entries", two_entries()
     for make in (control.loop, control.loop_until, control.composite, control.assigning_condition,
                  control.stateful_branch):
@@ -56,19 +57,18 @@ def _sparse() -> Iterator[tuple[str, bytes]]:
 
 
 def onnx() -> Iterator[tuple[str, bytes]]:
-    """ONNX files: models of many operators, and those of ONNX's own tests, some of each operator."""
+    """ONNX files: models of many operators."""
     from mutants import sources
     for name, model in sources().items():
         yield name, model.SerializeToString()
-    yield from _onnx_tests()
 
 
 @cache
-def _onnx_tests() -> tuple[tuple[str, bytes], ...]:
-    """ONNX's own cases of one operator; making them takes some seconds."""
+def suite() -> dict[str, bytes]:
+    """ONNX's own cases of one operator, some of each; making them takes some seconds."""
     from onnx.backend.test.case.node import collect_testcases
     seen: Counter[tuple[str, ...]] = Counter()
-    found = []
+    found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")          # the suite's own sums overflow
         cases = collect_testcases(None)
@@ -76,8 +76,8 @@ def _onnx_tests() -> tuple[tuple[str, bytes], ...]:
         operators = tuple(sorted({n.op_type for n in model.graph.node}))
         if seen[operators] < ALIKE:
             seen[operators] += 1
-            found.append((name, model.SerializeToString()))
-    return tuple(found)
+            found[f"{SUITE}{name}"] = model.SerializeToString()
+    return found
 
 
 def nnx() -> Iterator[tuple[str, bytes]]:
@@ -114,5 +114,5 @@ def seeds(format: str, foreign: bool = True) -> dict[str, bytes]:
     """The seeds of a format by name, each at most `LARGEST` bytes; without `foreign`, those this repository makes."""
     found = dict(FORMATS[format]())
     if foreign:
-        found |= {f"file-{n}": d for n, d in outside(format)}
+        found |= {f"{FILE}{n}": d for n, d in outside(format)} | (suite() if format == "onnx" else {})
     return {n: d for n, d in found.items() if len(d) <= LARGEST}

@@ -34,8 +34,16 @@ def edited(data: bytes, r: random.Random) -> bytes | None:
         at = r.randrange(len(tail))
         tail = r.choice((tail[:at], tail + bytes(64), tail[:at] + r.randbytes(1) + tail[at + 1:]))
     else:
-        header = changed(header, r)
+        header = changed(header, r) if r.random() < 0.75 or not _soundly(header, r) else header
     return packed(magic, version, json.dumps(header, separators=(",", ":")).encode(), tail)
+
+
+def _soundly(header: Any, r: random.Random) -> bool:
+    """Whether types could be changed; a header in which something else was changed may lack anything."""
+    try:
+        return retyped(header, r)
+    except (LookupError, TypeError, AttributeError, ValueError):
+        return False
 
 
 def _json(text: bytes) -> Any:
@@ -51,6 +59,41 @@ def packed(magic: bytes, version: int, header: bytes, tail: bytes) -> bytes:
     fields = len(header), len(tail), crc32(tail)
     check = crc32(header, crc32(PREAMBLE.pack(magic, version, 0, *fields)))
     return PREAMBLE.pack(magic, version, check, *fields) + header + tail
+
+
+def retyped(header: Any, r: random.Random) -> bool:
+    """All operands of a type that hold no value become operands of another one, and their ports, too; some operation
+    becomes the host's, which takes any type."""
+    from nnx_convert.types import HOST_TYPES, TENSORS
+    model = r.choice(header["models"])
+    operands = model["operands"]
+    free = sorted({o["type"] for o in operands if not {"hex", "blob", "model", "no_value"} & o.keys()})
+    new, prefix = r.choice((*TENSORS, *HOST_TYPES)), header["extension"]["prefix"]
+    if not free or not model["operations"]:
+        return False
+    old, code = r.choice(free), new if new >> 16 == 0 else prefix << 16 | new & 0xFFFF
+    for i, o in enumerate(operands):
+        if o["type"] == old and not {"hex", "blob"} & o.keys():
+            o["type"] = code
+            for side in ("inputs", "outputs"):
+                for port, index in zip(model["ports"][side], model[side], strict=False):
+                    if index == i:
+                        port["dtype"] = new.dtype.name
+    for operation in model["operations"]:
+        _hosted(operation, header["extension"], r)
+    return True
+
+
+def _hosted(operation: Any, extension: Any, r: random.Random) -> None:
+    """The host's version of one of NNAPI's operations."""
+    from nnx_convert.ops.host import host_twin
+    from nnx_convert.schema import OPS
+    found = next((o for o in OPS.values() if o.code == operation[0] and not o.host), None)
+    if found is not None and r.random() < 0.8:
+        twin = host_twin(found)
+        if twin.code is not None:
+            operation[0] = extension["prefix"] << 16 | twin.code & 0xFFFF
+            extension["operations"][str(twin.code & 0xFFFF)] = twin.name
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
