@@ -123,7 +123,9 @@ def located(model: Model, about: str, run: Run, other: Run, said: str, theirs: T
         found = run(fed)
         for n in operated:
             wrong = apart(found[n], want[n])
-            if wrong and not moved(fed, run, other, n, found[n], want[n]):
+            if wrong and theirs is not None and not apart(found[n], other(fed)[n]):
+                rules["other kernels in the whole"] = part.operators[-1]
+            elif wrong and not moved(fed, run, other, n, found[n], want[n]):
                 rule = explaining(Single(fed, found[n], want[n])) if about == "peer" else None
                 if rule is None:
                     return Finding("different", about, part.operators[-1], wrong)
