@@ -1,11 +1,16 @@
 """Every command and every snippet of the README and of docs/ does what its page says."""
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pages
 import pytest
 from builds import MISSING
+from click import ClickException
+
+from nnx_convert import UsageError
+from nnx_convert.ops.custom import CUSTOM_OPS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -18,6 +23,50 @@ def built(path: Path) -> bool:
     """Whether something is compiled on the way."""
     return any(word in b.text for b in pages.blocks(path.read_text(encoding="utf-8")) for word in BUILDS
                if b.language == "bash")
+
+
+def page(*blocks: tuple[str, str, str]) -> str:
+    """A page of blocks, each a mark, a language and a text."""
+    return "\n".join(f"<!-- {mark} -->\n```{language}\n{text}\n```" if mark else f"```{language}\n{text}\n```"
+                     for mark, language, text in blocks)
+
+
+OPS = "", "bash", "nnx-convert ops CONV_2D"
+#: What a page may not say, and how that is told: a page that cannot fail would say nothing.
+WRONG = {
+    "another output": (page(OPS, ("output", "text", "DEPTHWISE_CONV_2D\n...")), "and not"),
+    "another code": (page(("ends with 1", "bash", "nnx-convert ops CONV_2D")), "ends with 0"),
+    "a command that fails": (page(("", "bash", "nnx-convert ops NONE\nnnx-convert ops")), "ops NONE ends with 2"),
+    "a shell that fails": (page(("", "bash", "false | true")), "it ends with 1"),
+    "an option that there is not": (page(("elsewhere: a phone", "bash", "nnx-convert run x --nothing")), "--nothing"),
+    "a shell's syntax": (page(("elsewhere: a phone", "bash", "if true; then")), "syntax error"),
+    "no reason": (page(("elsewhere", "bash", "true")), "why it is not run"),
+    "Python": (page(("", "python", "assert 1 == 2")), "line 1: AssertionError"),
+    "no mark": (page(("", "toml", "a = 1")), "no mark"),
+    "another mark": (page(("never", "bash", "true")), "no mark 'never'"),
+    "an open fence": ("```bash\ntrue\n", "not closed"),
+    "a pipeline's command": (page(("elsewhere: CI", "yaml", "script: [nnx-convert ci a.toml --never]")), "--never"),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), WRONG.values(), ids=WRONG.keys())
+def test_what_is_wrong_with_a_page_is_told(text: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises((AssertionError, UsageError, ClickException), match=re.escape(told)):
+        pages.reader(tmp_path, ROOT / "models", tmp_path / "cache").follow(text)
+
+
+def test_a_page_is_one_session(tmp_path: Path) -> None:
+    """Files, variables of the shell and names of Python last; what Python registers, the command does not know."""
+    text = page(
+        ("file: a/b.txt", "text", "hello"), ("", "bash", "export WHO=you\ncat a/b.txt"), ("output", "text", "hello"),
+        ("", "bash", "echo $WHO"), ("output", "text", "you"),
+        ("", "python", "import nnx_convert as nnx\nn = 1\nnnx.register_custom_op('Mine', None, None)"),
+        ("", "python", "from nnx_convert.ops.custom import CUSTOM_OPS\nprint(n, 'Mine' in CUSTOM_OPS)"),
+        ("output", "text", "1 True"), ("", "bash", "nnx-convert ops CONV_2D > ops.txt"),
+        ("", "bash", "grep -c CONV_2D ops.txt"), ("output", "text", "1"),
+        ("with: no-such-tool", "bash", "no-such-tool"), ("output", "text", "whatever it says"))
+    pages.reader(tmp_path, ROOT / "models", tmp_path / "cache").follow(text)
+    assert "Mine" not in CUSTOM_OPS
 
 
 @pytest.mark.parametrize("path", [
