@@ -24,8 +24,8 @@ from .watched import WATCHED
 if TYPE_CHECKING:
     from .faults import Fault
 
-#: Seconds, waiting included, after which libFuzzer ends the process: what hangs in native code, no signal interrupts.
-PATIENCE = 120
+#: Seconds, waiting included, after which libFuzzer ends the process.
+PATIENCE = 600
 #: Bytes of the longest input.
 LONGEST = 1 << 16
 #: Seconds between two counts.

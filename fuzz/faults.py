@@ -17,8 +17,8 @@ from nnx_convert.errors import NnxError
 
 from .targets import Different, Target
 
-#: Seconds of processor time that an input may take.
-SECONDS = 5.0
+#: Seconds of processor time that an input may take, and after which a process ends that no exception reaches.
+SECONDS, LAST = 5.0, 60.0
 #: What a user may set lower, so that small files cannot ask for much; what is beyond is refused before it is allocated.
 LIMITS = {"tensor_bytes": 1 << 28, "total_bytes": 1 << 29, "folding_bytes": 1 << 26, "folding_macs": 1 << 28,
           "rounds": 1 << 16, "loop_seconds": 1.0}
@@ -46,15 +46,17 @@ class Fault:
 
 
 def limited() -> None:
-    """Keep this process within its memory, and let a signal say where it was."""
+    """Keep this process within its memory, and let a signal that ends it say where it was."""
     resource.setrlimit(resource.RLIMIT_AS, (MAPPED, MAPPED))
     faulthandler.enable()
+    faulthandler.register(signal.SIGVTALRM, chain=True)
 
 
 def fault(target: Target, data: bytes, seconds: float = SECONDS) -> Fault | None:
     """Run a target on a file; what is wrong, None where it gives a result or an `NnxError` in time."""
     before = signal.signal(signal.SIGPROF, _ring)
     signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LAST)  # native code that does not end hears of no exception
     try:
         with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"), nnx_convert.limited(**LIMITS):
             target.run(data)
@@ -64,6 +66,7 @@ def fault(target: Target, data: bytes, seconds: float = SECONDS) -> Fault | None
         return _told(error)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGPROF, before)
     if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10 > RESIDENT:
         return Fault("memory", target.name, f"more than {RESIDENT >> 20} MB resident")
