@@ -10,6 +10,8 @@ from builds import MISSING
 from click import ClickException
 
 from nnx_convert import UsageError
+from nnx_convert.cli.entry import ended
+from nnx_convert.errors import ExitCode
 from nnx_convert.ops.custom import CUSTOM_OPS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,3 +78,15 @@ def test_a_page_does_what_it_says(path: Path, tmp_path: Path) -> None:
     here, cache = tmp_path / "here", tmp_path / "cache"
     here.mkdir()
     pages.reader(here, ROOT / "models", cache).follow(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("words", [["record-lib", "out"], *(
+    [str(ROOT / "models" / "digits_cnn.tflite"), "--quiet", "--emit", f"{kind}:out"] for kind in ("ndk", "object"))],
+    ids=["record-lib", "ndk", "object"])
+def test_what_is_written_has_a_page_in_order(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ended(words) == ExitCode.GOOD
+    shell = [b for b in pages.blocks(Path("out/README.md").read_text(encoding="utf-8")) if b.language == "bash"]
+    assert shell
+    for block in shell:
+        pages.looked_at(block)
