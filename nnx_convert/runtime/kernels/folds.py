@@ -9,6 +9,7 @@ from ...ops import folds as f
 from ...schema import OpDef
 from ...types import Array, Tensor
 from ..kernel import Run, Site, kernel
+from .gather import axis_of
 
 
 def _search_last(op: OpDef, find: Callable[..., Array]) -> None:
@@ -33,7 +34,7 @@ def CUMULATE(site: Site, x: Tensor, axis: Tensor, exclusive: bool, reverse: bool
     function = np.multiply if product else np.add
 
     def run(out: Array, x: Array, axis: Array) -> None:
-        at = int(axis.item())
+        at = axis_of(axis, x.ndim)
         rows, to = (np.moveaxis(a, at, 0)[::-1] if reverse else np.moveaxis(a, at, 0) for a in (x, out))
         if not exclusive:
             function.accumulate(rows, 0, x.dtype, out=to)

@@ -51,6 +51,14 @@ def within(indices: Array, size: int) -> None:
         raise RunError(f"index {wrong} is not in [0, {size})")
 
 
+def axis_of(given: Array, rank: int, last: int | None = None) -> int:
+    """The axis that a run gives, from 0 on; raises `RunError` where there is none, or one from `last` on."""
+    axis = int(given.item())
+    if not -rank <= axis < rank or last is not None and axis % rank >= last:
+        raise RunError(f"there is no axis {axis} among {rank if last is None else last}")
+    return axis % rank
+
+
 @kernel(gather.HASHTABLE_LOOKUP)
 def HASHTABLE_LOOKUP(site: Site, lookups: Tensor, keys: Tensor, values: Tensor) -> Run:
     last = keys.shape[0] - 1

@@ -10,13 +10,15 @@ from ...ops import signal as s
 from ...types import Array, Tensor
 from ..kernel import Compute, Site, sized
 from ..memory import affordable
+from .gather import axis_of
 
 
 @sized(s.DFT)
 def DFT(site: Site, x: Tensor, length: Tensor | None, axis: Tensor, inverse: bool, onesided: bool) -> Compute:
-    """In the width of the elements; a transform of a length below 1 is a failed run."""
+    """In the width of the elements; a transform of a length below 1 is a failed run, as is one of the
+    last axis, which has the parts of a number."""
     def run(x: Array, length: Array | None, axis: Array) -> Sequence[Array]:
-        at = int(axis.item()) % x.ndim
+        at = axis_of(axis, x.ndim, x.ndim - 1)
         n = int(length.item()) if length is not None else 2 * (x.shape[at] - 1) if inverse and onesided else x.shape[at]
         if n < 1:
             raise RunError(f"a transform has the length {n}")

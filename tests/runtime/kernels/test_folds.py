@@ -3,8 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from natively import Net
 from one_op import run_op, tensor
 
+from nnx_convert import CompiledModel, OperandCode, RunError
 from nnx_convert.ops import folds as f
 from nnx_convert.types import F16, F32, F64, I32, I64, U32, Type
 
@@ -47,3 +49,13 @@ def test_integers_wrap() -> None:
 def test_nothing_has_no_sums() -> None:
     args = {"axis": tensor([0], I32), "exclusive": True, "reverse": True, "product": False}
     assert run_op(f.CUMULATE, {"x": tensor(np.zeros((0, 2)), F32), **args})[0].shape == (0, 2)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("axis", [2, -3, 2**31 - 1, -2**31])
+def test_an_axis_that_a_run_gives_is_one_of_the_tensor(axis: int, backend: str) -> None:
+    net = Net()
+    x, at = net.input(np.ones((2, 3))), net.input(np.array([axis]), OperandCode.TENSOR_INT32)
+    found = net.op("CUMULATE", x, at, *map(net.scalar, (False, False, False)), shape=(2, 3))
+    with pytest.raises(RunError, match=f"there is no axis {axis} among 2"):
+        CompiledModel(net.finish(found), backend=backend).run(net.given)

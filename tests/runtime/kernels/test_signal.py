@@ -41,6 +41,13 @@ def test_a_transform_of_no_length_fails() -> None:
                        "inverse": False, "onesided": False})
 
 
+@pytest.mark.parametrize("axis", [-1, 2, 3, -4, 2**63 - 1])
+def test_a_transform_of_an_axis_that_has_no_numbers_fails(axis: int) -> None:
+    x = tensor(np.zeros((2, 4, 1)), F32)
+    with pytest.raises(RunError, match=f"there is no axis {axis} among 2"):
+        run_op(s.DFT, {"x": x, "length": None, "axis": tensor([axis], I64), "inverse": False, "onesided": False})
+
+
 def test_frames_start_a_step_apart() -> None:
     (found,) = run_op(s.FRAMES, {"x": tensor(REAL, F32), "step": tensor([2], I64), "size": tensor([3], I64)})
     np.testing.assert_array_equal(found, np.stack([REAL[:, 0:3], REAL[:, 2:5]], 1).astype(np.float32))
