@@ -17,7 +17,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -38,7 +38,7 @@ ZOO: dict[str, dict[str, tuple[tuple[int, ...], ...]]] = {
     "mixed_ops_dynamic_batch": {}, "micro_kws_qdq_int8": {}, "hello_world_fp32": {},
     "ppocr_v2_cls": {"x": ((3, 48, 96), (3, 48, 192), (3, 48, 320))}}
 #: Batches that are drawn; of some models more than there are programs kept.
-BATCHES, MORE = 8, {"hello_world_fp32": 12, "own": 12}
+BATCHES, MORE = 3, {"hello_world_fp32": 12, "own": 12}
 #: Samples of each shape; one in so many requests opens its model anew.
 SAMPLES, ANEW = 2, 400
 #: How far a float may be off, in parts of the largest; by how much the middle of the time may grow.
@@ -190,7 +190,14 @@ class Service:
         self.models = {name: opened(path) for name, path in job.paths.items()}
         self.first: dict[tuple[str, int, int], list[Array]] = {}
         self.times: dict[Key, list[tuple[float, float]]] = defaultdict(list)
-        self.begun = time.monotonic()
+        self.begun = 0.0
+
+    def warm(self) -> None:
+        """Have each shape once, which compiles it; threads share that."""
+        todo = [(name, shape) for name, shapes in self.known.items() for shape in range(len(shapes))]
+        with ThreadPoolExecutor(self.job.threads) as threads:
+            for done in [threads.submit(self.answer, name, shape, 0, 0.0) for name, shape in todo]:
+                done.result()
 
     def work(self, seed: int) -> None:
         """What a thread does."""
@@ -219,7 +226,9 @@ class Service:
 
     def serve(self) -> Served:
         """Have the threads answer until the time is over; what there is to tell."""
+        self.warm()
         threads = [threading.Thread(target=self.work, args=((self.job.seed, n),)) for n in range(self.job.threads)]
+        self.begun = time.monotonic()
         for t in threads:
             t.start()
         for n in range(LOOKS):

@@ -19,7 +19,7 @@ from sample_models import SAMPLES, branch, dense, per_channel, sparse
 from nnx_convert import ArtifactError, Model, ModelBuilder, OperandCode, OperationCode, UsageError, load
 from nnx_convert.artifact import from_bytes, to_bytes
 from nnx_convert.artifact.container import MAGIC, PREAMBLE, pack, unpack
-from nnx_convert.artifact.files import write
+from nnx_convert.artifact.files import write, write_all
 from nnx_convert.model import Operand
 
 BYTES = {name: to_bytes(make()) for name, make in SAMPLES.items()}
@@ -287,6 +287,28 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path)
         write(path, failing())
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["m.nnx"]
+
+
+def test_a_write_that_fails_leaves_those_of_other_threads(tmp_path: Path) -> None:
+    def slowly() -> Iterator[bytes]:
+        yield b"all of "
+        with pytest.raises(UsageError):
+            write(tmp_path / "no" / "folder", [b""])
+        yield b"it"
+    write(tmp_path / "m", slowly())
+    assert (tmp_path / "m").read_bytes() == b"all of it"
+
+
+def test_files_that_belong_together_are_all_written_or_none(tmp_path: Path) -> None:
+    paths = [tmp_path / n for n in "abc"]
+    paths[0].write_bytes(b"old")
+    paths[1].mkdir()
+    with pytest.raises(UsageError, match="Is a directory"):
+        write_all([(p, [b"new"]) for p in paths])
+    assert paths[0].read_bytes() == b"old" and sorted(os.listdir(tmp_path)) == ["a", "b"]
+    paths[1].rmdir()
+    write_all([(p, [b"new"]) for p in paths])
+    assert [p.read_bytes() for p in paths] == [b"new"] * 3
 
 
 @pytest.mark.parametrize("place", ["no/folder/m.nnx", ".", "m\0"])

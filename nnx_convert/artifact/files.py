@@ -52,7 +52,7 @@ def write_all(files: Iterable[tuple[str | Path, Pieces]]) -> None:
 
     What fails, or ends the process, before all are complete leaves every old file.
     """
-    complete: list[tuple[Path, Path]] = []
+    complete: list[tuple[Path, Path, str | Path]] = []
     try:
         for path, pieces in files:
             with _told(path):
@@ -63,15 +63,15 @@ def write_all(files: Iterable[tuple[str | Path, Pieces]]) -> None:
                     with place.open("wb") as file:
                         file.writelines(pieces)
                 else:
-                    complete.append((_beside(place, pieces), place))
-        for beside, place in complete:
-            with _told(place):
+                    complete.append((_beside(place, pieces), place, path))
+        for beside, place, path in complete:
+            with _told(path):
                 beside.replace(place)
                 _unfinished.discard(beside)
     except BaseException:
-        abandon(*(beside for beside, _ in complete))
+        _remove(beside for beside, *_ in complete)
         raise
-    for folder in {place.parent for _, place in complete}:
+    for folder in {place.parent for _, place, _ in complete}:
         with suppress(OSError):                    # some file systems have no folders to synchronise
             _sync_folder(folder)
             _tidy(folder)
@@ -98,9 +98,13 @@ def made(folder: str | Path) -> Path:
     return place
 
 
-def abandon(*files: Path) -> None:
-    """Remove files that are half-written; without any, all of this process, which ends now."""
-    for beside in files or tuple(_unfinished):
+def abandon() -> None:
+    """Remove all that is half-written: this process ends now."""
+    _remove(tuple(_unfinished))
+
+
+def _remove(files: Iterable[Path]) -> None:
+    for beside in files:
         with suppress(OSError):
             beside.unlink()
         _unfinished.discard(beside)
@@ -116,7 +120,7 @@ def _beside(place: Path, pieces: Pieces) -> Path:
             file.flush()
             os.fsync(file.fileno())
     except BaseException:
-        abandon(beside)
+        _remove([beside])
         raise
     return beside
 

@@ -72,7 +72,7 @@ def test_a_disk_that_is_full_leaves_every_old_file(kind: str, host: Host, here: 
 def test_a_place_that_takes_nothing_is_one_line(where: str, number: int, mode: str, host: Host, here: Path) -> None:
     found = host.ran(*WRITES["convert"], cwd=here, fails=(where, number, mode))
     assert found.code == ExitCode.USAGE
-    assert re.fullmatch(rf"NNX501 \S*out/a.nnx: cannot be written: {os.strerror(number)}", found.line)
+    assert found.line == f"NNX501 out/a.nnx: cannot be written: {os.strerror(number)}"
     assert contents(here / "out") == {}
 
 
@@ -84,7 +84,7 @@ def test_a_file_that_is_cut_short_is_none(size: int, host: Host, here: Path) -> 
 
 
 #: What writes, and where it is.
-WRITERS = {"artifact/files.py": ("write_all", "_beside", "abandon", "_tidy"), "codegen/cache.py": ("keep", "_pruned")}
+WRITERS = {"artifact/files.py": ("write_all", "_beside", "_tidy"), "codegen/cache.py": ("keep", "_pruned")}
 
 
 def moments(host: Host, here: Path, file: str, step: int, *args: str, **env: str) -> Iterator[None]:
