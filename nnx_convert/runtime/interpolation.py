@@ -41,8 +41,9 @@ class Axis:
             return np.full(self.out, (start + end) / 2) if self.out == 1 else start + y * (end - start) / (length - 1)
         if grid == PYTORCH and self.out == 1:
             return np.zeros(1)
-        shift = self.size / 2 * (1 - self.out / length) if grid == SYMMETRIC else 0.0
-        return np.asarray((y + real(0.5)) / factor - real(0.5)) + shift
+        # In the order that ONNX's reference adds in: places that are whole numbers stay so.
+        shift = real(self.size / 2 * (1 - self.out / length)) if grid == SYMMETRIC else real(0)
+        return np.asarray(shift + (y + real(0.5)) / factor - real(0.5))
 
     def picked(self, grid: int, rounding: int) -> Array:
         """The nearest cell of each place, inside."""

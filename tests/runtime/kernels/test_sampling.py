@@ -44,6 +44,8 @@ CASES: list[tuple[dict[str, Any], list[float]]] = [
     ({"scales": HALF, "grid": grid("half_pixel_symmetric")}, [20]), ({"scales": HALF}, [15]),
     ({"sizes": SIX, "mode": s.NEAREST}, [10, 10, 20, 20, 40, 40]),
     ({"sizes": SIX, "mode": s.NEAREST, "rounding": 3}, [10, 20, 20, 40, 40, 40]),
+    ({"x": tensor([[0, 1, 2, 3, 4]], F32), "scales": tensor([1.5], F32), "grid": grid("half_pixel_symmetric"),
+      "mode": s.NEAREST, "rounding": s.ROUNDINGS.index("ceil")}, [0, 1, 2, 2, 3, 4, 4]),
     ({"sizes": tensor([3], I64), "grid": grid("tf_crop_and_resize"), "roi": tensor([0.5, 1.5], F32)}, [20, 40, -1]),
     ({"sizes": tensor([1], I64), "smooth": True, "scales": tensor([1 / 3], F32)}, [70 / 3]),
     ({"sizes": tensor([0], I64)}, [])]
