@@ -26,7 +26,7 @@ from nnx_convert.frontends.tflite import metadata
 
 F, BIG = "float32", 2 ** 31 - 1
 #: Bytes that the process may hold beside what it holds already, and seconds of processor time that a case may take.
-ROOM, PATIENCE = 1 << 30, 5.0
+ROOM, PATIENCE = 1 << 30, 6.0
 
 
 def chain(count: int) -> bytes:
@@ -57,6 +57,14 @@ def through(op: str, shape: list[int], wide: list[int]) -> bytes:
     x, y, z = w.tensor("x", F, shape), w.tensor("y", F, wide), w.tensor("z", F, both)
     w.op(op, [x, y], [z])
     return w.finish([x, y], [z])
+
+
+def joined(count: int) -> bytes:
+    """A TFLite file of one operator on so many inputs."""
+    w = TFLiteWriter()
+    parts, y = [w.tensor(f"x{i}", F, (1,)) for i in range(count)], w.tensor("y", F, (count,))
+    w.op("CONCATENATION", parts, [y], "ConcatenationOptions")
+    return w.finish(parts, [y])
 
 
 def looping(grows: bool) -> bytes:
@@ -179,6 +187,7 @@ CASES: dict[str, tuple[Callable[[], bytes], list[str], int, str]] = {
     "a value that grows": (lambda: doubled(60), ["run", "--random", "1"], 3, "gives the shape [2147483648]"),
     "a value that grows less": (lambda: doubled(29), ["run", "--random", "1", "--limit", "total_bytes=1G"], 5,
                                 "1,073,741,824 at most"),
+    "very many arrays": (lambda: joined(3000), ["bench", "--runs", "1", "--backend", "native"], 0, ""),
     "products without end": (lambda: squared(3000), ["check"], 0, ""),
     "a shape of a file": (lambda: edited(renumbered), ["run", "--random", "1"], 3, "operation 0 FULLY_CONNECTED"),
     "half a character": (lambda: edited(lambda h: h["models"][-1].update(notes=["\ud800"])), ["check"], 3,

@@ -22,6 +22,8 @@ from .places import Border, Place, dense_strides
 
 #: Arrays of the weights start at multiples of this many bytes.
 ALIGN = 64
+#: Arrays of an operation at most: what LLVM takes for its code grows with their square.
+MOST_ARRAYS = 512
 Found = TypeVar("Found")
 
 
@@ -268,9 +270,9 @@ def remembered(find: Callable[[Bound, Machine], Found]) -> Callable[[Bound, Mach
 
 
 def taken(b: Bound, machine: Machine) -> bool:
-    """Whether an operation is done natively."""
+    """Whether an operation is done natively; one on very many arrays is not, whose code would be longer than its run."""
     found = family_of(b)
-    return found is not None and found.takes(b, machine)
+    return found is not None and len(slots_of(b)) + len(b.outputs) <= MOST_ARRAYS and found.takes(b, machine)
 
 
 def slots_of(b: Bound) -> list[Slot]:
