@@ -87,20 +87,38 @@ def coarse(single: Single) -> bool:
 
 def exact_sums(single: Single) -> bool:
     """Whether ours are the sums of products of whole numbers, by NumPy's integers."""
-    model: Any = single.model
-    node = model.nodes[-1]
-
-    def value(place: int) -> Array | int:
-        name = node.input[place] if len(node.input) > place else ""
-        found = model.given.get(name, model.constants.get(name)) if name else None
-        return 0 if found is None else np.asarray(found, np.int64)
-    x, w = value(0) - value(2), value(1) - value(3)
-    if single.operator == "MatMulInteger":
-        return bool((np.matmul(x, w) == single.ours).all())
-    axes = tuple(range(2, np.ndim(x)))
-    taps = np.lib.stride_tricks.sliding_window_view(x, np.shape(w)[2:], axes)
-    found = np.einsum("nchwij,ocij->nohw", taps, w)
+    x, w = whole(single, 0) - whole(single, 2), whole(single, 1) - whole(single, 3)
+    found = np.matmul(x, w) if single.operator == "MatMulInteger" else correlated(x, w)
     return bool((found == single.ours).all())
+
+
+def exact_codes(single: Single) -> bool:
+    """Whether ours are such sums on the output's grid, to a step."""
+    sums = correlated(whole(single, 0) - whole(single, 2), whole(single, 3) - whole(single, 5))
+    bias = whole(single, 8).reshape(1, -1, 1, 1)
+    factor = operand(single, 1) * operand(single, 4) / operand(single, 6)
+    info = np.iinfo(single.ours.dtype)
+    real = np.clip((sums + bias) * float(factor) + whole(single, 7), info.min, info.max)
+    return bool((np.abs(single.ours - real) <= 1).all())
+
+
+def operand(single: Single, place: int) -> Array:
+    """An ONNX operator's input, 0 where it is left out."""
+    model: Any = single.model
+    name = model.nodes[-1].input[place] if len(model.nodes[-1].input) > place else ""
+    return np.asarray(model.given.get(name, model.constants.get(name)) if name else 0)
+
+
+def whole(single: Single, place: int) -> Array:
+    """The same in 64 bits."""
+    return operand(single, place).astype(np.int64)
+
+
+def correlated(x: Array, w: Array) -> Array:
+    """A convolution of whole numbers without pads, with strides of 1."""
+    taps = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], tuple(range(2, x.ndim)))
+    found: Array = np.einsum("nchwij,ocij->nohw", taps, w)
+    return found
 
 
 def without_grid(single: Single) -> bool:
@@ -231,6 +249,8 @@ RULES = (
          "docs/decisions/whose-numbers.md"),
     Rule("sums of pairs in 16 bits", "onnx", ("MatMulInteger", "ConvInteger"), exact_sums,
          "ONNX Runtime adds products of unsigned by signed bytes in pairs that saturate where there is no VNNI",
+         "docs/decisions/whose-numbers.md"),
+    Rule("codes of sums of pairs in 16 bits", "onnx", ("QLinearConv",), exact_codes, "the same, brought to a grid",
          "docs/decisions/whose-numbers.md"),
 )
 
