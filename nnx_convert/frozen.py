@@ -5,6 +5,7 @@ that every start needs, that is a third of what a start costs. Here one of them 
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
@@ -19,7 +20,8 @@ def frozen(cls: type[Of]) -> type[Of]:
     made: Any = dataclass(eq=False, repr=False)(cls)
     shown = tuple(f.name for f in fields(made) if f.repr)
     compared = tuple(f.name for f in fields(made) if f.compare)
-    held = attrgetter(*compared) if len(compared) > 1 else lambda x: tuple(getattr(x, n) for n in compared)
+    held: Callable[[Any], tuple[Any, ...]] = attrgetter(*compared) if len(compared) > 1 else lambda x: tuple(
+        getattr(x, n) for n in compared)
 
     def equal(self: Any, other: object) -> Any:
         return held(self) == held(other) if other.__class__ is self.__class__ else NotImplemented

@@ -59,9 +59,16 @@ def folds(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
+def divided(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Quotients of integers one by one; raises `TypeError` on floats."""
+    if "f" in (x.dtype.kind, y.dtype.kind):
+        raise TypeError
+    return np.asarray(np.frompyfunc(quotient, 2, 1)(x.astype(object), y.astype(object)), object)
+
+
 TABLE.update(Add=np.add, Sub=np.subtract, Mul=np.multiply, Neg=np.negative, Identity=lambda x: x,
              Min=lambda *xs: least(xs, False), Max=lambda *xs: least(xs, True),
-             Div=lambda x, y: divided(x, y), Where=lambda c, x, y: np.where(c.astype(bool), x, y),
+             Div=divided, Where=lambda c, x, y: np.where(c.astype(bool), x, y),
              Equal=lambda x, y: x == y, Less=lambda x, y: x < y, Greater=lambda x, y: x > y,
              Concat=lambda *xs, axis: np.concatenate(xs, axis),
              Size=lambda shape: np.asarray(product(tuple(shape.tolist())), object))
@@ -83,13 +90,6 @@ def quotient(a: Any, b: Any) -> Any:
     if any((least := at_least(n)) is None or least < 0 for n in (a, b)):
         raise Undecided
     return a // b
-
-
-def divided(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Quotients of integers one by one; raises `TypeError` on floats."""
-    if "f" in (x.dtype.kind, y.dtype.kind):
-        raise TypeError
-    return np.asarray(np.frompyfunc(quotient, 2, 1)(x.astype(object), y.astype(object)), object)
 
 
 def axes_of(at: np.ndarray | None, axes: Sequence[int] | None) -> Sequence[int] | None:

@@ -270,7 +270,7 @@ def remembered(find: Callable[[Bound, Machine], Found]) -> Callable[[Bound, Mach
 
 
 def taken(b: Bound, machine: Machine) -> bool:
-    """Whether an operation is done natively; one on very many arrays is not, whose code would be longer than its run."""
+    """Whether an operation is done natively; one on very many arrays is not, whose code is longer than its run."""
     found = family_of(b)
     return found is not None and len(slots_of(b)) + len(b.outputs) <= MOST_ARRAYS and found.takes(b, machine)
 
