@@ -48,6 +48,7 @@ Extras = tuple[Place, ...]
 Sums = tuple[tuple[Array, Array], Array]
 #: Those of operations that have been asked about, which are asked about again when they are made.
 _sums: WeakKeyDictionary[Bound, Sums] = WeakKeyDictionary()
+_reals: WeakKeyDictionary[Bound, Array] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -285,7 +286,7 @@ def taken(b: Bound, axis: int) -> bool:
 
 def _fits(b: Bound, reach: Array) -> bool:
     """Whether sums, scaled, are integers of 31 bits."""
-    factors = np.array(reals(b, reach.size))
+    factors = reals(b, reach.size)
     return bool((reach * factors < 2.0 ** 30).all() and factors.max() < 2.0 ** 30)
 
 
@@ -304,14 +305,16 @@ def _found_sums(b: Bound, matrix: Array) -> Sums:
     return (added + above * low + below * high, added + above * high + below * low), added - zero * (above + below)
 
 
-def reals(b: Bound, count: int) -> list[float]:
+def reals(b: Bound, count: int) -> Array:
     """The multiplier of each channel."""
-    return real_multipliers(b.args["x"], b.args["w"], b.outs[0], count, kind(b.op) in BY_DOUBLES)
+    if b not in _reals:
+        _reals[b] = np.array(real_multipliers(b.args["x"], b.args["w"], b.outs[0], count, kind(b.op) in BY_DOUBLES))
+    return _reals[b]
 
 
 def scaling(b: Bound, reach: tuple[Array, Array], machine: Machine) -> Scaling:
     """How an operation's sums, from the least to the greatest, become its outputs: within `cut_by`."""
-    steps = Steps.of(np.array(reals(b, reach[0].size)), *reach, kind(b.op) in BY_DOUBLES)
+    steps = Steps.of(reals(b, reach[0].size), *reach, kind(b.op) in BY_DOUBLES)
     fast = product_scales(b.args["x"], b.args["w"], b.outs[0], reach[0].size)
     return planned(steps, Range.of(b.outs[0], b.args["act"]), machine, fast, cut=True)
 
