@@ -11,6 +11,7 @@ from ...types import (
     Type)
 from ..given import objects
 from ..kernel import Run, Site, kernel
+from .convert import modular
 
 #: The largest number of the types that saturate.
 LARGEST = {F8E4M3FN: 448.0, F8E4M3FNUZ: 240.0, F8E5M2: 57344.0, F8E5M2FNUZ: 57344.0}
@@ -29,7 +30,7 @@ def CONVERT(site: Site, x: Tensor, to: Type, saturate: bool, rounding: int) -> R
 
 
 def converted(x: Array, source: Type, to: Type, saturate: bool, rounding: int) -> Array:
-    """x as another type. Beyond an integer's range a float is what the processor makes of it, as in NumPy."""
+    """x as another type."""
     if STR in (source, to):
         return texts(x, source) if to == STR else numbers(x, to)
     if source in (C64, C128) and to not in (C64, C128):
@@ -40,6 +41,10 @@ def converted(x: Array, source: Type, to: Type, saturate: bool, rounding: int) -
         return powers(x.astype(np.float32), saturate, rounding)
     if saturate and to in LARGEST:
         x = np.clip(x.astype(np.float32), -LARGEST[to], LARGEST[to])
+    if to in NARROW_INTS or to.dtype.kind in "iu":
+        x = x.astype(np.float32) if source in NARROW_FLOATS else x
+        if x.dtype.kind == "f":
+            x = modular(x, np.dtype(np.int8) if to in NARROW_INTS else to.dtype)
     found: Array = x.astype(to.dtype)
     return found
 

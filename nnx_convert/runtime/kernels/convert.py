@@ -60,6 +60,19 @@ def converted(out: Array, x: Array) -> None:
         np.copyto(out, x.real if out.dtype.kind != "c" else x, casting="unsafe")
 
 
+def modular(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Floats as integers of ONNX's casts: those of 8 and 16 bits, and of 32 without a sign, are the low bits of what
+    INT32, or INT64, takes; of 64 without a sign, numbers from 0 up saturate."""
+    between = np.empty(x.shape, np.int32 if dtype.itemsize < 4 else dtype if dtype.kind == "i" else I64)
+    converted(between, x)
+    found: Array = between.astype(dtype)
+    if dtype == np.uint64:
+        above = np.empty(x.shape, dtype)
+        converted(above, x)
+        found = np.where(x < 0, found, above)
+    return found
+
+
 @kernel(c.QUANTIZE)
 def QUANTIZE(site: Site, x: Tensor, to: int) -> Run:
     """A division in float32, halves away from zero.

@@ -10,7 +10,7 @@ from one_op import run_op
 from nnx_convert.errors import RunError
 from nnx_convert.ops import casts as c
 from nnx_convert.types import (
-    B8, C64, C128, F16, F32, F64, F8E4M3FN, F8E8M0, I16, I32, I4, I64, Q8, Q8S, STR, U2, U4, Tensor, Type)
+    B8, C64, C128, F16, F32, F64, F8E4M3FN, F8E8M0, I16, I32, I4, I64, Q8, Q8S, STR, U2, U4, U32, U64, Tensor, Type)
 
 NAN, INF = float("nan"), float("inf")
 CASES: list[tuple[list[Any], Type, Type, list[Any]]] = [
@@ -40,6 +40,25 @@ def test_elements_become_those_of_another_type(given: list[Any], source: Type, t
         expected = tensor(want, to).data
         assert expected is not None
         np.testing.assert_array_equal(found.astype(complex), expected.astype(complex))
+
+
+#: What integers make of floats that they have not, each type of the ends and what is no number.
+BEYOND = [300.7, -1.5, 2.0 ** 31, 2.0 ** 33 + 1024, 2.0 ** 63, 1e20, -1e20, INF, -INF, NAN]
+U64_MOST, I64_MOST = 2 ** 64 - 1, 2 ** 63 - 1
+
+
+@pytest.mark.parametrize("source", [F32, F64])
+@pytest.mark.parametrize(("to", "want"), [
+    (Q8, [44, 255, 255, 255, 255, 255, 0, 255, 0, 255]), (Q8S, [44, -1, -1, -1, -1, -1, 0, -1, 0, -1]),
+    (I16, [300, -1, -1, -1, -1, -1, 0, -1, 0, -1]), (I4, [-4, -1, -1, -1, -1, -1, 0, -1, 0, -1]),
+    (I32, [300, -1, *[2 ** 31 - 1] * 4, -2 ** 31, 2 ** 31 - 1, -2 ** 31, 2 ** 31 - 1]),
+    (U32, [300, 2 ** 32 - 1, 2 ** 31, 1024, *[2 ** 32 - 1] * 2, 0, 2 ** 32 - 1, 0, 2 ** 32 - 1]),
+    (I64, [300, -1, 2 ** 31, 2 ** 33 + 1024, I64_MOST, I64_MOST, -2 ** 63, I64_MOST, -2 ** 63, I64_MOST]),
+    (U64, [300, U64_MOST, 2 ** 31, 2 ** 33 + 1024, 2 ** 63, U64_MOST, 2 ** 63, U64_MOST, 2 ** 63, U64_MOST])])
+def test_what_no_integer_holds_is_the_same_everywhere(source: Type, to: Type, want: list[int]) -> None:
+    x = Tensor(source, (10,), None, np.array(BEYOND, source.dtype))
+    found, = run_op(c.CONVERT, {"x": x, "to": to, "saturate": True, "rounding": c.UP})
+    assert found.dtype == to.dtype and found.tolist() == want
 
 
 @pytest.mark.parametrize(("rounding", "saturate", "want"), [
