@@ -9,11 +9,12 @@ import numpy as np
 
 from ..errors import RunError
 from ..model import Lifetime, Model, Operation
+from ..ops.macs import multiplied
 from ..resources import tick
 from ..schema import Checked, OpDef, OpError
 from ..types import Array, UNKNOWN, Arg, Scalar, Shape, Signature, Tensor, known, rebuilt, sharper
 from .kernel import Call, Compute, Inner, Kernel, NeedsValue, Run, Site, kernel_of
-from .memory import affordable, affordable_outputs
+from .memory import affordable, affordable_outputs, bearable_work
 # As NAME is what the type checker takes for handing a name on.
 from .steps import FAILURES as FAILURES, Bound as Bound, Dynamic as Dynamic, Options as Options  # noqa: PLC0414
 from .steps import Program as Program, Slot as Slot, Step as Step  # noqa: PLC0414
@@ -55,7 +56,7 @@ class Binder:
     def __init__(self, model: Model, options: Options, inside: Inside | None = None) -> None:
         self.model, self.options = model, options
         self.inside: Inside = {} if inside is None else inside
-        self.held = 0                            # bytes of what is computed here
+        self.held = self.macs = 0                # bytes of what is computed here, and its multiply-adds so far
         self.env: dict[Slot, Arg] = {}
         self.last = {i: n for n, o in enumerate(model.operations) for i in o.inputs}
         self.kept = {*model.inputs, *model.outputs}
@@ -96,6 +97,9 @@ class Binder:
         if not all(map(complete, outs)) and (kernel := kernel_of(o.op)) and kernel.inner:
             outs = self.entered(o, kernel.inner, found.args, outs)
         affordable_outputs(outs, self.place(number))
+        if all(map(complete, outs)):
+            self.macs += multiplied(o.op, found.args, outs)
+            bearable_work(self.macs, self.place(number))
         lasting = self.options.once or pure(self.model, o)
         if not all(map(complete, outs)):
             if not lasting:

@@ -42,6 +42,13 @@ def affordable_outputs(outs: Sequence[Tensor], where: str = "") -> None:
             affordable_tensor(size * t.type.dtype.itemsize, f"output {i}, {list(t.dims)},", where)
 
 
+def bearable_work(macs: int, where: str = "") -> None:
+    """Raise `LimitError` where a run has more multiply-adds than it may."""
+    if macs > limits().macs:
+        raise LimitError(f"a run takes {macs:,} multiply-adds up to here, {limits().macs:,} at most", where,
+                         hint("macs"))
+
+
 def exhausted(error: MemoryError) -> RunError:
     """What to raise where memory ran out."""
     return RunError(f"the memory does not suffice: {str(error) or 'out of memory'}", hint=HINT)
