@@ -4,7 +4,8 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
@@ -21,7 +22,7 @@ LARGEST = 1 << 14
 #: Models of the same operators.
 ALIKE = 2
 #: Of so many files one is converted, to be a seed in our own format.
-OWN = 12
+OWN = 6
 
 
 def tflite() -> Iterator[tuple[str, bytes]]:
@@ -84,16 +85,20 @@ def nnx() -> Iterator[tuple[str, bytes]]:
     """Files of our own format: built call by call, and converted; some in the JSON form."""
     import sample_models
 
-    import nnx_convert
     from nnx_convert import artifact
     for make in (sample_models.dense, sample_models.per_channel, sample_models.branch, sample_models.sparse,
                  sample_models.host):
         yield make.__name__, artifact.to_bytes(make())
-    for name, data in [*tflite(), *onnx()][::OWN]:
-        try:
-            yield f"of-{name}", artifact.to_bytes(nnx_convert.convert(data))
-        except nnx_convert.NnxError:
-            continue
+    yield from _converted("of", [*tflite(), *onnx()][::OWN])
+
+
+def _converted(prefix: str, models: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """Models in our own format, as far as they convert."""
+    import nnx_convert
+    from nnx_convert import artifact
+    for name, data in models:
+        with suppress(nnx_convert.NnxError):
+            yield f"{prefix}-{name}", artifact.to_bytes(nnx_convert.convert(data))
 
 
 def outside(suffix: str) -> Iterator[tuple[str, bytes]]:
@@ -114,5 +119,7 @@ def seeds(format: str, foreign: bool = True) -> dict[str, bytes]:
     """The seeds of a format by name, each at most `LARGEST` bytes; without `foreign`, those this repository makes."""
     found = dict(FORMATS[format]())
     if foreign:
-        found |= {f"{FILE}{n}": d for n, d in outside(format)} | (suite() if format == "onnx" else {})
+        found |= {f"{FILE}{n}": d for n, d in outside(format)}
+        found |= suite() if format == "onnx" else dict(_converted(
+            SUITE, list(suite().items())[::OWN])) if format == "nnx" else {}
     return {n: d for n, d in found.items() if len(d) <= LARGEST}

@@ -20,12 +20,14 @@ from typing import Any, NamedTuple, get_args, get_origin
 
 from .codes import OperationCode, OperationCodeEx
 from .signature import Args, Form, Levels, Misfit, Param, Slots, hints_of, parameters
-from .types import UNKNOWN, Arg, Scalar, Tensor, Undecided, known
+from .types import I16, Q8, Q8S, Q16A, Q16S, QPC, QS, UNKNOWN, Arg, Scalar, Tensor, Undecided, known
 
 #: The codes of NNAPI-EX.
 EX_CODES = frozenset(map(int, OperationCodeEx))
 #: Codes of the extension org.nnx_convert.host: its prefix, 1, above 16 bits of number.
 HOST_CODES = 1 << 16
+#: Types whose integers may stand for real values: which of them an output of the host's has, the model says.
+ON_GRIDS = (Q8, Q8S, QS, QPC, Q16A, Q16S, I16)
 #: What a rule or a formula raises when the arguments are not of the ranks and counts it is about.
 MEANINGLESS = (LookupError, ValueError, ArithmeticError, AttributeError, TypeError)
 
@@ -267,10 +269,15 @@ class OpDef:
         if declared and len(declared) not in counts:
             raise OpError(self.name, f"has {sorted(counts)} outputs, not {len(declared)}")
         for i, (want, got) in enumerate(zip(inferred, declared, strict=False)):
-            expected = replace(want, type=got.type, quant=None) if self.host else want
-            if not expected.agrees(got):
+            if not (_freely(want, got) if self.host else want).agrees(got):
                 raise OpError(self.name, f"output {i} is {describe(want)}, not {describe(got)}", first + i)
         return max(late, default=0) if len(declared) == len(inferred) else 0
+
+
+def _freely(want: Tensor, got: Tensor) -> Tensor:
+    """What an output of the host's must be: on any grid, and where it is on one, of any type that has grids."""
+    on_grids = want.type in ON_GRIDS and got.type in ON_GRIDS
+    return replace(want, type=got.type if on_grids else want.type, quant=None)
 
 
 def _argument(p: Param, slots: Slots, outputs: Sequence[Tensor]) -> Any:

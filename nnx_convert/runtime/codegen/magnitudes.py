@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...ops import host
-from ...types import C64, Tensor
+from ...types import C64, F32, Tensor
 from ..bind import Bound
 from .ir import SHARED, Function, Module, mangled, number, vector
 from .machine import Machine
@@ -70,7 +70,7 @@ def magnitude(f: Function, t: str, a: str, b: str) -> str:
 
 def _takes(b: Bound, _: Machine) -> bool:
     x: Tensor = b.args["x"]
-    return x.type == C64 and x.size > 0
+    return x.type == C64 and b.outs[0].type == F32 and x.size > 0
 
 
 def _make(w: Workshop, group: Group) -> Task:

@@ -272,7 +272,13 @@ def remembered(find: Callable[[Bound, Machine], Found]) -> Callable[[Bound, Mach
 def taken(b: Bound, machine: Machine) -> bool:
     """Whether an operation is done natively; one on very many arrays is not, whose code is longer than its run."""
     found = family_of(b)
-    return found is not None and len(slots_of(b)) + len(b.outputs) <= MOST_ARRAYS and found.takes(b, machine)
+    return found is not None and len(slots_of(b)) + len(b.outputs) <= MOST_ARRAYS and typed(b) and found.takes(
+        b, machine)
+
+
+def typed(b: Bound) -> bool:
+    """Whether the outputs have the types that follow from the arguments: a model may ask the host for others."""
+    return not b.op.host or [t.type for t in b.op.infer(b.args, len(b.outs))] == [t.type for t in b.outs]
 
 
 def slots_of(b: Bound) -> list[Slot]:

@@ -26,7 +26,9 @@ def nothing(*arrays: Array) -> None:
 
 
 def same_bytes(site: Site, x: Tensor) -> Run:
-    """The run of a view; raises `OpError` where the output, its shape declared, holds not as many elements."""
+    """The run of a view; raises `OpError` where the output, as it is declared, holds not as many bytes."""
+    if x.type.dtype != site.out.type.dtype:
+        raise OpError("RESHAPE", f"{x.type.name} is not {site.out.type.name}")
     if prod(x.shape) != prod(site.out.shape):
         raise OpError("RESHAPE", f"{list(x.shape)} does not fit {list(site.out.shape)}")
     return nothing

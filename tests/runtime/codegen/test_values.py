@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from natively import MACHINES, Net, both
 
-from nnx_convert import CompiledModel, OperandCode, RunError
+from nnx_convert import CompiledModel, ModelError, OperandCode, RunError
 
 INT32, FLOAT32, BOOL8 = (OperandCode[f"TENSOR_{n}"] for n in ("INT32", "FLOAT32", "BOOL8"))
 WHOLE = [OperandCode[f"TENSOR_{n}"] for n in ("INT32", "INT64", "UINT32", "UINT64", "INT16")]
@@ -133,3 +133,19 @@ def test_truth_values_of_numbers(kind: OperandCode) -> None:
             net.op("host.LOGICAL_NOT", x, shape=(6,), kind=kind)]
     want, got, _ = both(net.finish(*outs), net.given, MACHINES["host"], 1)
     assert want[0].tolist() == [0, 1, 1, 1, 1, 1] and all(map(np.array_equal, got, want))
+
+
+@pytest.mark.parametrize("kind", [FLOAT32, OperandCode.TENSOR_FLOAT64, BOOL8, INT32])
+@pytest.mark.parametrize("name", ["RESHAPE", "SLICE", "CUMSUM", "COMPLEX_ABS", "RIGHT_SHIFT"])
+def test_no_output_has_another_type_than_the_operation_gives(name: str, kind: OperandCode) -> None:
+    """A file may declare any: the host's operations would write beyond it, or half of it."""
+    net, own = Net(), {"COMPLEX_ABS": OperandCode.TENSOR_COMPLEX64, "RIGHT_SHIFT": OperandCode.TENSOR_INT16}
+    x = net.input(np.ones((4, 6)), own.get(name, OperandCode.TENSOR_INT64))
+    more = {"RESHAPE": [net.const([4, 6], INT32)], "SLICE": [net.const([0, 0], INT32), net.const([4, 6], INT32)],
+            "CUMSUM": [net.scalar(0), net.scalar(False), net.scalar(False)], "RIGHT_SHIFT": [x]}.get(name, [])
+    right = FLOAT32 if name == "COMPLEX_ABS" else own.get(name, OperandCode.TENSOR_INT64)
+    full = name if name in ("COMPLEX_ABS", "RIGHT_SHIFT") else f"host.{name}"
+    net.op(full, x, *more, shape=(4, 6), kind=right)
+    if kind != right:
+        with pytest.raises(ModelError, match="output 0"):
+            net.op(full, x, *more, shape=(4, 6), kind=kind)
