@@ -25,7 +25,7 @@ from nnx_convert.types import I32, UNKNOWN, Scalar, Tensor, Type
 CASES: list[Case] = [*ELEMENTWISE, *IMAGE, *SHAPE, *MODELS]
 HOSTILE = [-2 ** 31, -5, -2, -1, 0, 1, 2, 3, 5, 7, 64, 2 ** 31 - 1]
 #: Tries for each case, and what a kernel may take for itself.
-TRIES, ROOM = 3, 2 << 30
+TRIES, ROOM = 2, 2 << 30
 
 
 def bent(i: Instance, rng: np.random.Generator) -> Instance:

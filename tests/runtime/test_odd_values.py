@@ -35,7 +35,7 @@ CHOOSING = {"MAXIMUM", "MINIMUM", "RELU", "RELU1", "RELU6", "PRELU", "PRELU_EX",
 FOLDED = re.compile("CONV|MATMUL|FULLY|POOL|REDUCE_(SUM|PROD)|MEAN|LSTM|RNN|SVDF|NORMAL")
 LARGE = 1e3
 #: Of so many cases and types one is tried.
-STEP = 1 if FULL else 4
+STEP = 1 if FULL else 8
 
 
 def signed(i: Instance) -> bool:
