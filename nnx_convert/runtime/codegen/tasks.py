@@ -278,7 +278,7 @@ def taken(b: Bound, machine: Machine) -> bool:
 
 def typed(b: Bound) -> bool:
     """Whether the outputs have the types that follow from the arguments: a model may ask the host for others."""
-    return not b.op.host or [t.type for t in b.op.infer(b.args, len(b.outs))] == [t.type for t in b.outs]
+    return not b.op.host or [t.type for t in b.op.infer(dict(b.args), len(b.outs))] == [t.type for t in b.outs]
 
 
 def slots_of(b: Bound) -> list[Slot]:
