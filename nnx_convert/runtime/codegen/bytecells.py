@@ -22,7 +22,7 @@ from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .places import ITEM, Place, dense_strides
 from .tasks import SCRATCH, Family, Group, Phases, Workshop, native, remembered
-from .tiles import best
+from .tiles import best, fit_of_bytes
 from .wholes import SHORT, Walk, item, narrowed, of_bytes, packed, pitch, shortens, shortest, steps, tame, tile_of
 
 GATES = 4
@@ -275,7 +275,8 @@ def _inputs(w: Workshop, b: Bound, d: int, matrix: Array, x: Place, infos: Place
     matrix, narrow = _columns(matrix, lanes), narrowed(w.machine, quad, matrix)
     short, byte_tile = shortest(w.machine, time, matrix, depth) if quad else 0, quad and not w.machine.vnni
     tile = tile_of(matrix.shape[1], time, short, lanes) if byte_tile else best(
-        matrix.shape[1], steps(depth, quad), 1, 1, time, lanes, w.machine.registers)
+        matrix.shape[1], steps(depth, quad), 1, 1, time, lanes, w.machine.registers,
+        fit_of_bytes(w.machine, 4 if quad else 2))
     return Hybrid(x, infos, out, 1, ((0, steps(depth, quad)),), 0, (1, 1),
                   w.pack(packed(matrix, depth, quad, tile.vectors, lanes, narrow)),
                   w.pack(blocks(matrix.sum(0), _scales(b, "ws", d, lanes), 0.0, lanes)), tile, quad, narrow, short,

@@ -32,14 +32,13 @@ from .rooms import BEYOND, DEEPEST, Pairs, Room, fits, held
 from .requantise import Range, Scaling, Steps, block, cut_by, directed, planned
 from .sums import Addition, addition_of, joins
 from .tasks import Family, Group, Task, Workshop, kind, native
-from .tiles import FIT, Spot, Tile, best, cut, unrolled
+from .tiles import Spot, Tile, best, cut, fit_of_bytes, unrolled
 from .wholes import STEP, narrowed, weighing
 
 #: Pixels that fit beside so many vectors of channels where each pixel is summed, too, in 32 registers.
 SHIFTED = {1: 14, 2: 9, 3: 6, 4: 5}
-#: The same on aarch64, where no product reads an operand from memory, by the bytes multiplied at once.
+#: The same on aarch64, where no product reads an operand from memory.
 SHIFTED_BY_LOADS = {1: 11, 2: 7, 3: 5, 4: 4}
-BY_LOADS = {4: {1: 21, 2: 11, 3: 7, 4: 5}, 2: {1: 11, 2: 5, 3: 3, 4: 2}}
 #: Whose sums are scaled in FLOAT64, as LiteRT does it.
 BY_DOUBLES = frozenset({conv.FULLY_CONNECTED.name})
 #: The places of what is added to results: none, or one.
@@ -419,9 +418,9 @@ def _vectors(w: Workshop, layer: Layer) -> Bytes:
 
 def fitting(machine: Machine, together: int, shifted: bool) -> Mapping[int, int]:
     """The pixels that fit beside so many vectors of channels, as so many bytes are multiplied at once."""
-    if not machine.x86:
-        return SHIFTED_BY_LOADS if shifted else BY_LOADS[together]
-    return SHIFTED if shifted else FIT[machine.registers]
+    if shifted:
+        return SHIFTED if machine.x86 else SHIFTED_BY_LOADS
+    return fit_of_bytes(machine, together)
 
 
 def x_signed(b: Bound) -> bool:

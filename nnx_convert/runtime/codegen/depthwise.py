@@ -18,6 +18,7 @@ from .machine import Machine
 from .micro import continued, revisited
 from .places import ITEM, Place
 from .tasks import Family, Group, Task, Workshop, native
+from .tiles import scarce
 
 
 #: Registers for sums below which a filter is not kept in registers, and its columns up to which that is not slower.
@@ -87,7 +88,10 @@ class Patch:
         row, line = -1, x
         for (y, column), uses in sorted(self._cells().items()):
             if y != row:
-                weights, row, line = {}, y, f.at(x, y * self.x[0])
+                weights, row = {}, y
+                if sums and not f.machine.x86:   # LLVM would read all rows first
+                    x, w = (f.behind(p, kind, sums.values()) for p in (x, w))
+                line = f.at(x, y * self.x[0])
             value = f.load_first(count, lanes, "float", line, column * self.x[1])
             for at, tap in uses:
                 if tap not in weights:
@@ -103,7 +107,7 @@ class Patch:
 
     def _later(self, f: Function) -> bool:
         """Whether the chain has too many numbers for the registers, beside the filter: a loop of its own does it."""
-        return f.machine.registers <= 16 and any(part.long for part in self.chain)
+        return scarce(f.machine) and any(part.long for part in self.chain)
 
     def _again(self, f: Function, at: Sequence[str], count: int) -> None:
         """The chain done to a vector of channels of what is stored."""
@@ -218,13 +222,14 @@ def _takes(b: Bound, machine: Machine) -> bool:
     return taken(b, machine, "w", "b") and (b.args["mult"] > 1 or math.prod(b.args["w"].shape[1:3]) <= 64)
 
 
-def patch_of(size: tuple[int, int], strides: tuple[int, int], h: int, w: int, registers: int) -> tuple[int, int]:
+def patch_of(size: tuple[int, int], strides: tuple[int, int], h: int, w: int, machine: Machine) -> tuple[int, int]:
     """Rows and columns of outputs together: sums and a filter fit into registers. Where a filter does not, its numbers
-    are read again for each row of cells, and more sums share them."""
+    are read again for each row of cells, and more sums share them, fewer where those numbers take registers, too."""
+    registers = machine.registers
     room = registers - size[0] * size[1] - 2
     if room < ROOM and size[1] <= WIDE:
         rows = 2 if registers > 16 and h > 1 else 1
-        most = 8 if (strides[1] == 1 if registers > 16 else size[1] <= 5) else 4
+        most = (8 if machine.x86 else 6) if (strides[1] == 1 if registers > 16 else size[1] <= 5) else 4
         return rows, -(-w // -(-w // most))
     rows = 2 if strides[0] == 1 and h > 1 and room >= 10 else 1
     return rows, max(1, min(w, 4, room // rows if room > 0 else 1))
@@ -241,7 +246,7 @@ def _make(w: Workshop, group: Group) -> Task:
         return in_groups(w, group, filters.transpose(3, 1, 2, 0), channels // b.args["mult"], dilations)
     chain, slots = chained(group.tail, b.outputs[0])
     weights = w.pack(packed(filters.reshape(kh * kw, channels), b.args["b"].data, w.machine.lanes))
-    patch = patch_of((kh, kw), strides, out.shape[1], out.shape[2], w.machine.registers)
+    patch = patch_of((kh, kw), strides, out.shape[1], out.shape[2], w.machine)
     return Depthwise(x, out, (kh, kw), strides, dilations, patch, weights, b.args["act"], chain,
                      tuple(matched(w.place(s), out.shape) for s in slots))
 

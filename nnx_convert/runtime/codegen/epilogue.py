@@ -13,8 +13,9 @@ import numpy as np
 from ...types import Array
 from .integers import STRETCH, clipped, flipped, halved, quartered, shuffled, widened, woven
 from .ir import Function, Module, number, vector
-from .requantise import PARAMETERS, Range, Scaling, block, blocks, by_formula, kept, narrowed, parameters
+from .requantise import PARAMETERS, SIZES, Range, Scaling, block, blocks, by_formula, kept, narrowed, parameters
 from .sums import Addition
+from .tiles import scarce
 
 #: Elements of 32 bits in a stretch.
 QUARTER = STRETCH // 4
@@ -144,7 +145,7 @@ class Epilogue:
 
     def _build(self, m: Module, name: str) -> None:
         f = Function(m, name, ENDING)
-        again = m.machine.registers <= 16 and self._many
+        again = scarce(m.machine) and self._many
         given = [] if again else self._parameters(f)
 
         def pixel(_: str, now: list[str]) -> list[str]:
@@ -165,7 +166,8 @@ class Epilogue:
     def _many(self) -> bool:
         """Whether all parameters, beside what else a pixel takes, are more than sixteen registers hold."""
         alone = self.added is None and self.formula != "shifts"
-        return len(PARAMETERS[self.formula]) * self.vectors > (MOST if alone else 0)
+        each = sum(SIZES[p] for p in PARAMETERS[self.formula]) // SIZES["i32"]
+        return each * self.vectors > (MOST if alone else 0)
 
     def _parameters(self, f: Function) -> list[list[str]]:
         """Those of each vector of channels."""

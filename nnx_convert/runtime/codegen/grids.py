@@ -29,8 +29,8 @@ HALF = float(np.nextafter(np.float32(0.5), np.float32(0)))
 #: Kinds of grids: of TFLite, about 0, or over the values that there are and 0; and ONNX's, over these, which rounds
 #: halves to even.
 SYMMETRIC, WIDE, EVEN = "symmetric", "wide", "even"
-#: Vectors that are read at once for the least and the greatest.
-ABREAST = 4
+#: Vectors that are read at once for the least and the greatest, by registers: each has three of its own.
+ABREAST = {32: 4, 16: 3}
 ONE, NONE, ENDLESS = (number("float", v) for v in (1, 0, np.inf))
 
 
@@ -141,7 +141,7 @@ class Gridded:
 
     def _span(self, f: Function, x: str) -> tuple[str, str, str]:
         """The least and the greatest of an image and 0, and whether one is not finite."""
-        lanes, size = f.machine.lanes, self.x.size // self.x.shape[0]
+        lanes, size, abreast = f.machine.lanes, self.x.size // self.x.shape[0], ABREAST[f.machine.registers]
         kind = vector(lanes)
         zero = number(kind, 0)
 
@@ -153,14 +153,14 @@ class Gridded:
 
         def turn(i: str, now: list[str]) -> list[str]:
             at = f.mul(i, lanes * ITEM)
-            return [v for n in range(ABREAST) for v in taken(f.add(at, n * lanes * ITEM), lanes, now[3 * n:3 * n + 3])]
+            return [v for n in range(abreast) for v in taken(f.add(at, n * lanes * ITEM), lanes, now[3 * n:3 * n + 3])]
         full = size // lanes
-        whole = full - full % ABREAST
-        found = [zero] * (3 * ABREAST)
+        whole = full - full % abreast
+        found = [zero] * (3 * abreast)
         if whole:
-            found = f.loop(0, whole, ABREAST, [(kind, v) for v in found], turn)
+            found = f.loop(0, whole, abreast, [(kind, v) for v in found], turn)
         for n in range(whole, -(-size // lanes)):
-            at = 3 * (n % ABREAST)
+            at = 3 * (n % abreast)
             found[at:at + 3] = taken(str(n * lanes * ITEM), min(lanes, size - n * lanes), found[at:at + 3])
         low, high, odd = (_joined(f, fold, found[n::3]) for n, fold in enumerate(("MIN", "MAX", "SUM")))
         return low, high, f.let(f"fcmp uno float {odd}, {odd}")

@@ -25,7 +25,7 @@ from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .places import ITEM, Border, Place, room
 from .tasks import SCRATCH, Family, Group, Phases, Workshop, native, remembered
-from .tiles import Spot, Tile, best
+from .tiles import Spot, Tile, best, fit_of_bytes
 from .wholes import Walk, item, narrowed, of_bytes, packed, shortest, steps, tile_of, weighing
 
 #: The bytes of a channel's parameters: the sum of its weights, their scale, and the bias.
@@ -248,7 +248,8 @@ def _make(w: Workshop, group: Group) -> Phases:
     bias = 0.0 if b.args["b"] is None else b.args["b"].data
     images, rows, width, _ = out.shape
     tile = tile_of(units, width, short, lanes) if quad and not w.machine.vnni else best(
-        units, sum(n for _, n in runs), kh, images * rows, width, lanes, w.machine.registers)
+        units, sum(n for _, n in runs), kh, images * rows, width, lanes, w.machine.registers,
+        fit_of_bytes(w.machine, 4 if quad else 2))
     weights = packed(filters.reshape(units, -1).T, cells * depth, quad, tile.vectors, lanes, narrow)
     product = Hybrid(x, infos, out, kh, runs, dilations[0] * x.strides[1], strides, w.pack(weights),
                      w.pack(blocks(filters.sum((1, 2, 3)), of_channels(b.args["w"], units), bias, lanes)), tile,
@@ -276,7 +277,7 @@ def _make_depthwise(w: Workshop, group: Group) -> Phases:
     act = b.args["act"]
     chain: tuple[Part, ...] = (Part("MUL", (1, 2)), Part("MUL", (0, -1), 0 if len(vectors) > 1 else act))
     chain += (Part("ADD", (-2, 3), act),) if len(vectors) > 1 else ()
-    patch = patch_of((kh, kw), strides, out.shape[1], out.shape[2], w.machine.registers)
+    patch = patch_of((kh, kw), strides, out.shape[1], out.shape[2], w.machine)
     return Phases((gridded, Depthwise(
         gridded.out.shifted(border.top, border.left), out, (kh, kw), strides, (b.args["dh"], b.args["dw"]), patch,
         w.pack(weights), 0, chain, extras)))

@@ -25,7 +25,7 @@ from .places import ITEM, Place
 from .recurrent import fitting, in_time, row_of
 from .requantise import by_shifts
 from .tasks import SCRATCH, Family, Group, Task, Workshop, native
-from .tiles import FIT, cut
+from .tiles import cut, fit_of_bytes
 from .wholes import Walk, each, item, kept, packed, pitch as pitch_of, read, steps as steps_of
 
 #: A multiplier and a shift, as `fixedpoint.multiplier` gives them.
@@ -154,7 +154,7 @@ class IntRecurrence:
             each(f, width, lambda at, n: kept(f, self.quads, read(f, source, at, n, "i8"), to, at))
         f.loop(0, time, 1, [], brought)
         vectors = fitting(self.gates, f.machine.registers)
-        tile = cut(time, FIT[f.machine.registers][vectors], vectors)
+        tile = cut(time, fit_of_bytes(f.machine, 4 if self.quads else 2)[vectors], vectors)
         size, steps = lanes * ITEM, steps_of(width, self.quads)
         groups = -(-self.units // lanes)
         far = groups * self.gates * size

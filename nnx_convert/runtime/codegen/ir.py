@@ -199,6 +199,12 @@ class Function:
         many registers. No instruction."""
         return self.let(f'call {type} asm "", "={"x" if self.machine.x86 else "w"},0"({type} {value})')
 
+    def behind(self, pointer: str, type: str, values: Iterable[str]) -> str:
+        """The same pointer, known when vectors are: what is read there is read then, and read again if it was before.
+        No instruction."""
+        given, where = [f"{type} {v}" for v in values], ",x" if self.machine.x86 else ",w"
+        return self.let(f'call ptr asm "", "=r,0{where * len(given)}"({", ".join((f"ptr {pointer}", *given))})')
+
     def apart(self, pointer: str) -> str:
         """The same address, of which LLVM knows no more: in a loop it would keep an address of its own for every cell
         that is read from there, and has not that many registers. No instruction."""

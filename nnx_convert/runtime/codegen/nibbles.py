@@ -88,9 +88,9 @@ class Nibbles:
         """A block's digits, each digit's bytes `depth` apart; its scale, and what the weights' bits count too much."""
         lanes = f.machine.lanes
         real, whole = vector(lanes), vector(lanes, "i32")
-        read = [f.load(real, x, n * lanes * ITEM) for n in range(self.block // lanes)]
         most, odd = number(real, 0), number(real, 0)
-        for value in read:
+        for n in range(self.block // lanes):
+            value = f.load(real, x, n * lanes * ITEM)
             size = f.call(real, f"llvm.fabs.v{lanes}f32", (real, value))
             most = select(f, real, f.let(f"fcmp ogt {real} {size}, {most}"), size, most)
             odd = f.fma(real, value, number(real, 0), odd)
@@ -99,8 +99,9 @@ class Nibbles:
         reach = f.select(small, "float", number("float", 1), reach)
         factor = f.splat(real, f.let(f"fdiv float {number('float', MOST)}, {reach}"))
         total = number(whole, 0)
-        for n, value in enumerate(read):
-            steps = nearest(f, lanes, f.let(f"fmul {real} {value}, {factor}"))
+        for n in range(self.block // lanes):
+            f.fence()                            # a block is more than there are registers for: it is read again
+            steps = nearest(f, lanes, f.let(f"fmul {real} {f.load(real, x, n * lanes * ITEM)}, {factor}"))
             total = f.let(f"add {whole} {total}, {steps}")
             for digit, part in enumerate(_split(f, steps)):
                 byte = f.let(f"trunc {whole} {part} to {vector(lanes, 'i8')}")

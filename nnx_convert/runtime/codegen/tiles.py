@@ -22,6 +22,10 @@ UNROLLED = {32: 26, 16: 6}
 UNROLLED_BY_LOADS = 20
 #: The same for floats where 16 registers are of a machine whose products are fused: that takes none beside the sums.
 FUSED = {1: 10, 2: 6, 3: 4}
+#: The same for floats where no instruction of arithmetic reads an operand from memory.
+FLOATS_BY_LOADS = {1: 24, 2: 13, 3: 8, 4: 6}
+#: Pixels that fit where bytes are multiplied, so many at once, and no instruction of that reads an operand from memory.
+BY_LOADS = {4: {1: 21, 2: 11, 3: 7, 4: 5}, 2: {1: 11, 2: 5, 3: 3, 4: 2}}
 #: Bytes of the first and the second cache that a panel of weights may take.
 NEAR, FAR = 32_000, 640_000
 
@@ -171,7 +175,19 @@ def unrolled(machine: Machine) -> int:
 
 def fit(machine: Machine) -> dict[int, int]:
     """Pixels that fit beside so many vectors of channels where floats are multiplied."""
+    if not machine.x86:
+        return FLOATS_BY_LOADS
     return FUSED if machine.registers == 16 and machine.fused else FIT[machine.registers]
+
+
+def scarce(machine: Machine) -> bool:
+    """Whether LLVM, which reads early and sums products first, runs out of registers where all operands meet."""
+    return machine.registers <= 16 or not machine.x86
+
+
+def fit_of_bytes(machine: Machine, together: int) -> dict[int, int]:
+    """The same where so many bytes are multiplied at once; two are so as integers of 16 bits."""
+    return FIT[machine.registers] if machine.x86 else BY_LOADS[together]
 
 
 def best(channels: int, depth: int, taps: int, rows: int, width: int, lanes: int, registers: int,

@@ -65,7 +65,9 @@ class Walk:
         if self.short:
             return self._short_run(f, a, b, sums, steps)
         kind, size = vector(f.machine.lanes, "i32"), weighing(self.narrow) * f.machine.lanes * self.vectors
-        turns = 2 if len(sums) <= unrolled(f.machine) and steps % 2 == 0 else 1
+        # Products of 16 bits are two vectors of sums on aarch64: those of two steps would not fit.
+        fits = len(sums) <= unrolled(f.machine) and (self.quads or f.machine.x86)
+        turns = 2 if fits and steps % 2 == 0 else 1
 
         def turn(_: str, now: list[str]) -> list[str]:
             x, w, sums = now[0], now[1], now[2:]

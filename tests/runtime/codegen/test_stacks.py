@@ -2,8 +2,7 @@
 from __future__ import annotations
 
 import pytest
-from natively import MACHINES
-from stacks import spilt
+from stacks import SETS, TRIED, spilt
 
 from nnx_convert.runtime.codegen.depthwise import Patch, patch_of
 from nnx_convert.runtime.codegen.elements import Part
@@ -24,10 +23,10 @@ def micro(pixels: int, vectors: int, chain: tuple[Part, ...], *, taps: int = 1, 
                  tail, 3, chain, extras, fetched, resumed, coming)
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", TRIED)
 @pytest.mark.parametrize("chain", CHAINS)
 def test_no_product_of_tiles_spills(chain: tuple[Part, ...], machine: str) -> None:
-    m = Module(MACHINES[machine])
+    m = Module(SETS[machine])
     for vectors, most in fit(m.machine).items():
         for pixels in range(1, most + 1):
             micro(pixels, vectors, chain).emit(m)
@@ -38,14 +37,14 @@ def test_no_product_of_tiles_spills(chain: tuple[Part, ...], machine: str) -> No
             micro(pixels, vectors, chain, fetched=1, resumed=True).emit(m)
             micro(pixels, vectors, (), fetched=1, tail=3, resumed=True).emit(m)
             micro(pixels, vectors, chain, coming=pixels > 1).emit(m)
-    assert not spilt(m)
+    assert not spilt(m, inner=not m.machine.x86)     # on aarch64 what is between loops puts some aside
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", TRIED)
 def test_no_patch_of_a_depthwise_convolution_spills(machine: str) -> None:
-    m = Module(MACHINES[machine])
+    m = Module(SETS[machine])
     for size, strides in ((k, s) for k in ((3, 3), (5, 5), (7, 7), (1, 9), (31, 1), (2, 2)) for s in ((1, 1), (2, 2))):
-        rows, columns = patch_of(size, strides, 8, 8, m.machine.registers)
+        rows, columns = patch_of(size, strides, 8, 8, m.machine)
         for chain in CHAINS:
             extras = ((4096, 256, 4),) if any(1 in part.reads for part in chain) else ()
             Patch(size, strides, (1, 1), rows, columns, (4096, 256), (4096, 256), 0, 3, chain, extras).emit(m)

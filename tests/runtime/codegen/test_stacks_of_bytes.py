@@ -2,8 +2,7 @@
 from __future__ import annotations
 
 import pytest
-from natively import MACHINES
-from stacks import spilt
+from stacks import SETS, TRIED, spilt
 
 from nnx_convert.runtime.codegen.depthwise_bytes import Strip, Weave
 from nnx_convert.runtime.codegen.epilogue import Epilogue
@@ -27,10 +26,10 @@ COLUMNS = ((1, 0), (2, 0), (2, 6))
 STRIDES = ((1, 1), (2, 2), (1, 2), (1, 3))
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", TRIED)
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_no_strip_of_a_depthwise_convolution_spills(formula: str, machine: str) -> None:
-    m = Module(MACHINES[machine])
+    m = Module(SETS[machine])
     for size, strides in ((size, strides) for size in SIZES for strides in STRIDES):
         weave = Weave(size, strides, (1, 1), 4 if m.machine.quads else 2)
         for columns, tail in COLUMNS:
@@ -39,11 +38,12 @@ def test_no_strip_of_a_depthwise_convolution_spills(formula: str, machine: str) 
     assert not spilt(m)
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", TRIED)
 @pytest.mark.parametrize("formula", [*FORMULAS, "double"])
 def test_nothing_that_follows_products_spills(formula: str, machine: str) -> None:
-    m = Module(MACHINES[machine])
+    m = Module(SETS[machine])
     for vectors in fit(m.machine):
-        for added in ADDED if formula != "shifts" else (None,):      # beside an addition, these keep one there
+        # Beside an addition, AVX2 keeps one of the constants of "shifts" there.
+        for added in ADDED if (formula, machine) != ("shifts", "avx2") else ADDED[:1]:
             Epilogue(vectors, 0, formula, SOME, 64 * vectors, 96, added, 96 if added else 0).emit(m)
     assert not spilt(m)
