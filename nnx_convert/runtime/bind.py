@@ -14,7 +14,7 @@ from ..resources import tick
 from ..schema import Checked, OpDef, OpError
 from ..types import Array, UNKNOWN, Arg, Scalar, Shape, Signature, Tensor, known, rebuilt, sharper
 from .kernel import Call, Compute, Inner, Kernel, NeedsValue, Run, Site, kernel_of
-from .memory import affordable, affordable_outputs, bearable_work
+from .memory import affordable, affordable_outputs, bearable_work, owned
 # As NAME is what the type checker takes for handing a name on.
 from .steps import FAILURES as FAILURES, Bound as Bound, Dynamic as Dynamic, Options as Options  # noqa: PLC0414
 from .steps import Program as Program, Slot as Slot, Step as Step  # noqa: PLC0414
@@ -306,11 +306,6 @@ def _value(t: Tensor) -> Array:
 def broken(error: OpError, where: str) -> RunError:
     """A rule that an operation breaks, as a fault of the run; the operation is named once."""
     return RunError(error.text if where.endswith(f" {error.op}") else str(error), where, error.hint)
-
-
-def owned(data: Array | None) -> int:
-    """The bytes of an array that are its own; a view has none."""
-    return data.nbytes if isinstance(data, np.ndarray) and data.flags.owndata else 0
 
 
 def complete(t: Tensor) -> bool:

@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 from ..errors import LimitError, RunError
 from ..resources import hint, limits
-from ..types import Tensor, known
+from ..types import Array, Tensor, known
 
 #: Arrays start at multiples of this many bytes: a cache line, and the widest vector.
 ALIGN = 64
@@ -18,6 +20,18 @@ HINT = "smaller inputs, or a machine with more memory"
 def affordable(size: int, what: str, where: str = "") -> None:
     """Raise `LimitError` where something of `size` bytes is more than a run may hold."""
     _within(size, limits().total, "total_bytes", what, where)
+
+
+def owned(data: Array | None) -> int:
+    """The bytes of an array that are its own; a view, as of a file's weights, has none."""
+    return data.nbytes if isinstance(data, np.ndarray) and data.flags.owndata else 0
+
+
+def affordable_arena(size: int, constants: Iterable[Array]) -> None:
+    """The same of an arena, and of it beside what was computed ahead of the run."""
+    affordable(size, "the arena")
+    ahead = sum(map(owned, constants))
+    affordable(size + ahead, f"the arena, beside {ahead:,} bytes that are computed ahead,")
 
 
 def affordable_tensor(size: int, what: str, where: str = "") -> None:

@@ -16,7 +16,7 @@ from ..resources import limited, limits, tick, timed
 from ..types import OBJECTS, Array, Tensor
 from .blas import blas_threads, cores, threads_for
 from .forks import Locked
-from .memory import ALIGN, ARENAS, affordable, exhausted
+from .memory import ALIGN, ARENAS, affordable_arena, exhausted
 from .outline import Outline, Shapes, Sketch
 from .steps import FAILURES, Dynamic, Options, Program, fill
 
@@ -64,7 +64,7 @@ class Compiled:
         from .plan import plan
         self.program, self.plan, self._limits = program, plan(program), limits()
         self.threads = threads_for(threads, max((s.product for s in program.steps), default=0))
-        affordable(self.plan.size, "the arena")
+        affordable_arena(self.plan.size, program.constants.values())
         self._idle: deque[Frame] = deque(maxlen=ARENAS)
 
     @property

@@ -99,6 +99,22 @@ def test_so_is_a_constant_computed_ahead() -> None:
         once(OPS["FILL"], args, (Tensor(F32, tuple(size)),))
 
 
+@pytest.mark.parametrize(("backend", "most"), [("numpy", 2400), ("native", 3000)])
+def test_so_is_an_arena_beside_what_was_computed_ahead(backend: str, most: int) -> None:
+    b = ModelBuilder()
+    x, how, one = b.add_operand(FLOATS, (300,)), b.add_operand(INTS, (1,)), b.add_operand(FLOATS, (1,))
+    many, y, act = b.add_operand(FLOATS, (300,)), b.add_operand(FLOATS, (300,)), b.add_operand(INT)
+    for i, value in ((how, np.array([300], np.int32)), (one, LINE), (act, np.int32(0))):
+        b.set_operand_value(i, value)
+    b.add_operation(OperationCode.TILE, [one, how], [many])
+    b.add_operation(OperationCode.ADD, [x, many, act], [y])
+    b.identify_inputs_and_outputs([x], [y])
+    model = b.finish()
+    with limited(total_bytes=most), pytest.raises(LimitError, match=r"beside 1,200 bytes that are computed ahead"):
+        CompiledModel(model, backend=backend).prepare()
+    CompiledModel(model, backend=backend).prepare()
+
+
 def test_so_is_a_state() -> None:
     with pytest.raises(RunError, match=r"the state 'total' needs 17,592,186,044,416 bytes"):
         rim.initial(Port("total", "float32", (2 ** 20, 2 ** 22)))

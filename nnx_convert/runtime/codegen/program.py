@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from ...types import Tensor
 from ..bind import Program, Slot, Step
 from ..blas import cores
-from ..memory import ALIGN, affordable
+from ..memory import ALIGN, affordable_arena
 from ..plan import _Block, _place
 from . import pages
 from .directed import ordinary
@@ -293,7 +293,7 @@ class NativeProgram(Ready):
         order = groups(program, machine)
         planner = Planner(program, machine, threads, profiled)
         layout = planner.layout(order)
-        affordable(layout.size, "the arena")
+        affordable_arena(layout.size, program.constants.values())
         shop = Workshop(machine, layout.places, program.constants, layout.fault)
         with recalling(outlined(program)):
             found = stretches(layout, planner, shop)
