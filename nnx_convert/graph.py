@@ -289,7 +289,10 @@ class Build:
 
     def const(self, data: Any, type: Type, like: Tensor | None = None, name: str = "") -> Value:
         """A constant; `like` gives its quantisation. A rank of 0 becomes [1], which NNAPI takes for it."""
-        array = np.asarray(data, type.dtype)
+        try:
+            array = np.asarray(data, type.dtype)
+        except OverflowError as error:
+            raise OpError(self.at.op, f"a number is none of {type.name}: {error}") from error
         array = array.reshape(array.shape or (1,))
         return Value(name or f"{self.at.op}.const", Tensor(type, array.shape, like.quant if like else None, array))
 

@@ -191,6 +191,8 @@ CASES: dict[str, tuple[Callable[[], bytes], list[str], int, str]] = {
     "a value that grows less": (lambda: doubled(29), ["run", "--random", "1", "--limit", "total_bytes=1G"], 5,
                                 "1,073,741,824 at most"),
     "very many arrays": (lambda: joined(3000), ["bench", "--runs", "1", "--backend", "native"], 0, ""),
+    "a size beyond 32 bits": (lambda: onnx(node("Einsum", "w w w w", equation="ab,cd,ef,gh->abcdefgh"),
+                                           w=np.ones((100, 100), np.float32)), ["check"], 0, ""),
     "products without end": (lambda: squared(3000), ["check"], 0, ""),
     "a shape of a file": (lambda: edited(renumbered), ["run", "--random", "1"], 3, "operation 0 FULLY_CONNECTED"),
     "half a character": (lambda: edited(lambda h: h["models"][-1].update(notes=["\ud800"])), ["check"], 3,
