@@ -237,12 +237,12 @@ class OpDef:
         return tuple(Tensor(t.type, t.dims, t.quant) for t in outs if t is not None)    # `return x` is not x's value
 
     def _typed(self, args: Args, count: int) -> tuple[Tensor, ...]:
-        """The outputs by the types the signature returns, of unknown rank."""
-        key = self.forms[0].key(args)
+        """The outputs by the types the signature returns, of unknown rank; a twin's are those of what it is a twin of."""
+        key, own = self.plain.forms[0].key(args), self.plain.returns
         to = next((args[p.name] for p in self.params if p.kind.output == "type"), None)
-        outs = self.returns * count if self.returns[0].variadic else self.returns[:count or None]
+        outs = own * count if own[0].variadic else own[:count or None]
         types = (to if p.kind.output else key if p.kind.is_key and key is not None
-                 else next(iter(p.kind.allowed(key, self.types))) for p in outs)
+                 else next(iter(p.kind.allowed(key, self.plain.types)), key) for p in outs)
         return tuple(Tensor(t, None) for t in types if t is not None)
 
     def _types(self, placed: Placed, outputs: Sequence[Tensor]) -> int:
