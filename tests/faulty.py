@@ -131,8 +131,16 @@ def serve() -> None:
         print(json.dumps(answer), flush=True)
 
 
+def heard() -> None:
+    """Signals do what they do at first, also where the tests run in the background, which has some of them ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def child(asked: Mapping[str, Any]) -> None:
     """The command, with what is asked for."""
+    heard()
+    signal.signal(signal.SIGINT, signal.default_int_handler)          # as Python has it when it starts
     os.chdir(asked["cwd"])
     os.environ |= asked.get("env", {})
     for name in asked.get("unset", ()):

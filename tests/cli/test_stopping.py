@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty import ROOT, Child, Host
+from faulty import ROOT, Child, Host, heard
 
 from nnx_convert import Model, ModelBuilder, OperandCode as T, OperationCode as Op
 from nnx_convert.cli import stopping
@@ -98,6 +98,12 @@ def test_what_was_to_be_ignored_is(host: Host, here: Path, tmp_path: Path) -> No
     assert (found.code, found.said) == (0, "")
 
 
+def alone() -> None:
+    """A process with a session of its own, which hears signals."""
+    os.setsid()
+    heard()
+
+
 CI = """
 [models.long]
 path = "{path}"
@@ -109,7 +115,7 @@ verify = [{{ against = "{path}", random = 1 }}]
 def test_an_interrupt_ends_the_workers_of_ci(whole: bool, here: Path) -> None:
     (here / "nnx.toml").write_text(CI.format(path=here / LONG))
     process = subprocess.Popen([sys.executable, "-m", "nnx_convert", "ci", "nnx.toml", "--junit", "out.xml"], text=True,
-                               cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                               cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=alone,  # noqa: PLW1509  (no threads)
                                env=os.environ | {"PYTHONPATH": str(ROOT)})
     while len(group(process.pid)) < 4 and process.poll() is None:        # it, a server, a tracker and the worker
         time.sleep(0.02)
