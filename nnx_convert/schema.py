@@ -237,7 +237,7 @@ class OpDef:
         return tuple(Tensor(t.type, t.dims, t.quant) for t in outs if t is not None)    # `return x` is not x's value
 
     def _typed(self, args: Args, count: int) -> tuple[Tensor, ...]:
-        """The outputs by the types the signature returns, of unknown rank; a twin's are those of what it is a twin of."""
+        """The outputs by the types the signature returns, of unknown rank; a twin has those of its original."""
         key, own = self.plain.forms[0].key(args), self.plain.returns
         to = next((args[p.name] for p in self.params if p.kind.output == "type"), None)
         outs = own * count if own[0].variadic else own[:count or None]

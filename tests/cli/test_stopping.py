@@ -114,9 +114,10 @@ verify = [{{ against = "{path}", random = 1 }}]
 @pytest.mark.parametrize("whole", [False, True], ids=["the command", "its process group"])
 def test_an_interrupt_ends_the_workers_of_ci(whole: bool, here: Path) -> None:
     (here / "nnx.toml").write_text(CI.format(path=here / LONG))
-    process = subprocess.Popen([sys.executable, "-m", "nnx_convert", "ci", "nnx.toml", "--junit", "out.xml"], text=True,
-                               cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=alone,  # noqa: PLW1509  (no threads)
-                               env=os.environ | {"PYTHONPATH": str(ROOT)})
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nnx_convert", "ci", "nnx.toml", "--junit", "out.xml"], text=True, cwd=here,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        preexec_fn=alone)  # noqa: PLW1509  (no threads here)
     while len(group(process.pid)) < 4 and process.poll() is None:        # it, a server, a tracker and the worker
         time.sleep(0.02)
     (os.killpg if whole else os.kill)(process.pid, signal.SIGINT)
