@@ -248,7 +248,7 @@ FAULTS: dict[str, tuple[list[str], ExitCode, str]] = {
     "no such engine": ([DIGITS, "--against", "litrt"], ExitCode.USAGE, "did you mean litert?"),
     "no such file": ([DIGITS, "--against", "no.npz"], ExitCode.USAGE, "neither a file nor an engine"),
     "another format": ([ONNX, "--against", "litert"], ExitCode.USAGE, "litert reads no .onnx file"),
-    "a folder": ([DIGITS, "--against", "{here}"], ExitCode.UNREADABLE, "Is a directory"),
+    "a folder": ([DIGITS, "--against", "{here}"], ExitCode.UNREADABLE, "it is a folder"),
     "no model": (["{here}/x.npy", "--against", "{here}/x.npy"], ExitCode.UNREADABLE, "neither a TFLite nor an ONNX"),
     "one array": ([DIGITS, "--against", "{here}/x.npy"], ExitCode.UNREADABLE, "holds one array"),
     "no output in it": ([DIGITS, "--against", "{here}/in.npz"], ExitCode.USAGE, "no output of the model"),
