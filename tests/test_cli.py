@@ -187,7 +187,7 @@ FAULTS: dict[str, tuple[tuple[str, ...], ExitCode, str]] = {
     "no golden output": (("run", "dense.nnx", *X, "--expect", "none.npz"), ExitCode.UNREADABLE, "none.npz"),
     "golden without": (("run", "dense.nnx", *X, "--expect", "other.npz"), ExitCode.USAGE, "output0"),
     "absent": (("absent.tflite",), ExitCode.UNREADABLE, "absent.tflite: cannot be read: No such file"),
-    "directory": (("folder",), ExitCode.UNREADABLE, "folder: cannot be read: Is a directory"),
+    "directory": (("folder",), ExitCode.UNREADABLE, "folder: cannot be read: it is a folder"),
     "empty": (("empty",), ExitCode.UNREADABLE, "empty"),
     "noise": (("noise",), ExitCode.UNREADABLE, "noise"),
     "cut": (("cut.tflite",), ExitCode.UNREADABLE, "cut.tflite"),
