@@ -129,8 +129,7 @@ def recurrent(m: Growing, x: Value) -> None:
     peep = [weight(units) if peephole else none for _ in range(3)]
     bias = [weight(units) for _ in range(4)]
     if coupled:
-        own[0] = rec[0] = bias[0] = none
-        peep[0] = none
+        own[0] = rec[0] = bias[0] = peep[0] = none
     projection = [weight(outputs, units), weight(outputs) if m.draw.chance(0.5) else none] if projected else [none] * 2
     states = [m.tensor("float32", (batch, outputs), variable=True), m.tensor("float32", (batch, units), variable=True)]
     clips = {"CellClip": m.draw.one([0.0, 0.0, 1.0]), "ProjClip": m.draw.one([0.0, 0.5]) if projected else 0.0}
