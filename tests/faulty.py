@@ -77,20 +77,22 @@ def spent(pid: int) -> float:
 
 
 class Host:
-    """The process that children are forked off."""
+    """The process that children are forked off. One that has ended, or owes an answer, is replaced."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._count = folder, 0
-        paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
-        self._process = subprocess.Popen([sys.executable, "-c", "import faulty; faulty.serve()"], text=True,
-                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         env=os.environ | {"PYTHONPATH": paths})
+        self._process: subprocess.Popen[str] | None = None
 
     def asked(self, what: str, value: object) -> Any:
         """An answer of its process."""
+        self._process = self._process or started()
         assert self._process.stdin and self._process.stdout
-        print(json.dumps([what, value]), file=self._process.stdin, flush=True)
-        return json.loads(self._process.stdout.readline())
+        try:
+            print(json.dumps([what, value]), file=self._process.stdin, flush=True)
+            return json.loads(self._process.stdout.readline())
+        except BaseException:                      # a late answer would be taken for that of the next test
+            self.close()
+            raise
 
     def begun(self, *args: str, cwd: Path, **faults: Any) -> Child:
         """A command that is at work; faults by the name of what sets them up, below."""
@@ -108,7 +110,17 @@ class Host:
 
     def close(self) -> None:
         """End the process."""
-        self._process.communicate(timeout=HANGS)
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def started() -> subprocess.Popen[str]:
+    """A process that serves."""
+    paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
+    return subprocess.Popen([sys.executable, "-c", "import faulty; faulty.serve()"], text=True, stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": paths})
 
 
 def serve() -> None:
@@ -126,9 +138,17 @@ def serve() -> None:
             if not answer:
                 child(value)
         else:
-            _, status, used = os.wait4(value, 0)
-            answer = os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
+            answer = ends(value)
         print(json.dumps(answer), flush=True)
+
+
+def ends(pid: int) -> tuple[int, float]:
+    """The exit code and the processor seconds of a child; one that hangs is killed."""
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(pid, signal.SIGKILL))
+    signal.setitimer(signal.ITIMER_REAL, HANGS)
+    _, status, used = os.wait4(pid, 0)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
 
 
 def heard() -> None:

@@ -207,3 +207,9 @@ def test_files_do_not_get_the_number_of_a_stream_that_is_shut(host: Host, here: 
     want = contents(here / "out")
     host.ran(*WRITES["convert"], cwd=here, closed=(0, 1, 2))
     assert contents(here / "out") == want
+
+
+def test_a_fault_of_the_host_is_not_that_of_the_next_test(host: Host, here: Path) -> None:
+    with pytest.raises(ValueError):                # no answer
+        host.asked("wait", os.getpid())            # no child of its own, which ends it
+    assert host.ran("ops", cwd=here).code == ExitCode.GOOD
