@@ -11,13 +11,13 @@ import pytest
 from nnx_convert.cli.commands import commands
 from nnx_convert.cli.compare import Difference
 from nnx_convert.cli.running import Ran, as_json
-from nnx_convert.emit import errors_page, ops_page
+from nnx_convert.emit import errors_page, limits_page, ops_page
 from nnx_convert.emit.facts import Emitted, Facts, HostFacts, PortFacts
 from nnx_convert.emit.levels import Reason
 from nnx_convert.measuring import Timed
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = (ops_page, errors_page)
+PAGES = (ops_page, errors_page, limits_page)
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
