@@ -8,7 +8,7 @@ set of Python's names. A mark, a comment of HTML in the line before a block, say
     <!-- ends with 4 -->       run it; the last of its commands ends with this code
     <!-- with: TOOL TOOL -->   run it where these are installed, else do as with those that cannot be run
     <!-- elsewhere: WHY -->    it cannot be run here: only what can be told without running it is tested
-    <!-- the ... command -->   a test of its own runs it
+    <!-- the first command --> (or another of TESTED) a test of its own runs it
 """
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ from nnx_convert.ops.custom import CUSTOM_OPS
 
 FENCE = re.compile(r"^(?:<!-- (?P<mark>[^\n]*?) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 COMMAND = "nnx-convert"
+#: Marks of blocks that tests/test_readme.py runs.
+TESTED = ("the first command", "the test command")
 LIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -95,8 +97,8 @@ class Reader:
         elif word == "elsewhere":
             assert rest, "why it is not run"
             looked_at(block)
-        elif not word.endswith(" command"):
-            assert word in ("", "runs", "ends", "with"), f"there is no mark {block.mark!r}"
+        elif word not in TESTED:
+            assert word in ("", "ends", "with"), f"there is no mark {block.mark!r}"
             run: dict[str, Callable[[Block, int], None]] = {"bash": self.bash, "python": self.python}
             assert block.language in run, f"a block of {block.language or 'no language'} that has no mark"
             run[block.language](block, int(rest or 0) if word == "ends" else 0)
@@ -131,6 +133,7 @@ class Reader:
 
     def python(self, block: Block, code: int) -> None:
         """Statements; what they register is known to them alone, as to a process of their own."""
+        assert not code, "Python that ends with a code"
         said = io.StringIO()
         program = compile("\n" * block.line + block.text, "the page", "exec", dont_inherit=True)
         with self.here(), self.registrations(), contextlib.redirect_stdout(said):

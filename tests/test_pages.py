@@ -46,6 +46,8 @@ WRONG = {
     "Python": (page(("", "python", "assert 1 == 2")), "line 1: AssertionError"),
     "no mark": (page(("", "toml", "a = 1")), "no mark"),
     "another mark": (page(("never", "bash", "true")), "no mark 'never'"),
+    "a command that nobody runs": (page(("the other command", "bash", "true")), "no mark 'the other command'"),
+    "a code of Python": (page(("ends with 1", "python", "pass")), "with a code"),
     "an open fence": ("```bash\ntrue\n", "not closed"),
     "a pipeline's command": (page(("elsewhere: CI", "yaml", "script: [nnx-convert ci a.toml --never]")), "--never"),
 }

@@ -27,14 +27,12 @@ these. Units are K, M, G, T, of 1024 each; seconds may have a fraction.
 
 Every command takes limits, more than one option counts each:
 
-<!-- runs -->
 ```bash
 nnx-convert run models/digits_cnn.tflite --random 1 --limit seconds=30 --limit total_bytes=512M
 ```
 
 `NNX_LIMITS=seconds=30,total_bytes=512M` in the environment sets them for a process, options and `limited` go before it:
 
-<!-- runs -->
 ```python
 import nnx_convert as nnx
 
