@@ -70,6 +70,16 @@ class Draw:
             found[at] = max(1, found[at] // 2)
         return tuple(found)
 
+    def factors(self, n: int, rank: int) -> Shape:
+        """A shape of n elements with so many axes."""
+        found, p = [1] * rank, 2
+        while n > 1:
+            while n % p == 0:
+                found[self.between(0, rank - 1)] *= p
+                n //= p
+            p += 1
+        return tuple(found)
+
     def broadcast(self, shape: Shape) -> Shape:
         """A shape that broadcasts against another: fewer axes, some of them 1."""
         if self.chance(0.4):

@@ -30,7 +30,7 @@ def weights(m: Growing, shape: tuple[int, ...], axis: int, outputs: int, spread:
     w = m.made("float32", shape, -spread * 2, spread * 2)
     more: dict[str, Any] = {"axis": axis} if each else {}
     m.op("DequantizeLinear", [codes, m.constant(scales), zero], [w], **more)
-    m.values.remove(w)
+    m.forget(w)
     return w.name, scales
 
 

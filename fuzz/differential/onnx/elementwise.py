@@ -5,10 +5,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from onnx import TensorProto
 
 from ..draw import Shape, Unfit
+from ..growing import broadcast
 from .growing import Growing, Value, step
 
 Range = tuple[float, float]
@@ -99,14 +99,6 @@ def other(m: Growing, x: Value, low: float = -2, high: float = 2) -> tuple[Value
         raise Unfit
     a, b = (x, y) if m.draw.chance(0.6) else (y, x)
     return a, b, found
-
-
-def broadcast(a: Shape, b: Shape) -> Shape | None:
-    """The shape of both together; None where there is none."""
-    try:
-        return np.broadcast_shapes(a, b)
-    except ValueError:
-        return None
 
 
 @step("fi", weight=5)

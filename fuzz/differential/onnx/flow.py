@@ -10,7 +10,7 @@ from .growing import Growing, Value, step
 
 def body(m: Growing, inputs: list[Value], seen: list[Value]) -> tuple[Growing, list[Value]]:
     """A graph with inputs of these types, which sees some values of the one around it."""
-    inside = Growing(m.draw, m.version, m._name("b") + "_")
+    inside = Growing(m.draw, m.version, m.fresh("b") + "_")
     own = [inside.made(v.dtype, v.shape, v.low, v.high) for v in inputs]
     inside.values = [*seen, *own]
     return inside, own

@@ -11,13 +11,12 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from ..draw import LARGEST, Array, Draw, Shape, Unfit
+from ..growing import TAME, Growth, Kind, Ranged, ordered
 
-#: Floats beyond this are brought back before anything else is done with them.
-TAME = 1e3
 
 
 @dataclass(frozen=True, eq=False)
-class Value:
+class Value(Ranged):
     """A tensor of the model: its name, type and shape, and the range of the numbers it may hold."""
 
     name: str
@@ -36,38 +35,20 @@ class Value:
         """The number of axes."""
         return len(self.shape)
 
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return math.prod(self.shape)
-
-    @property
-    def bound(self) -> float:
-        """The largest magnitude it may hold."""
-        return max(abs(self.low), abs(self.high))
 
 
 Step = Callable[["Growing", Value], None]
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A step: what a value must be for it, the versions it is for, and how often it is taken."""
-
-    take: Step
-    kinds: str
-    ranks: range
-    since: int
-    weight: int
-
-
+#: The modules that have steps, in the order that seeds mean: in another one they give other models.
+FAMILIES = ("elementwise", "shaping", "products", "coded", "flow", "images", "rarer")
 STEPS: list[Kind] = []
 
 
 def step(kinds: str, ranks: range = range(7), since: int = 7, weight: int = 1) -> Callable[[Step], Step]:
     """Register a step for values of some kinds (see `Value.kind`) and ranks, from a version of the standard on."""
     def register(fn: Step) -> Step:
-        STEPS.append(Kind(fn, kinds, ranks, since, weight))
+        STEPS.append(Kind(fn, kinds, ranks, weight, since))
         return fn
     return register
 
@@ -75,47 +56,32 @@ def step(kinds: str, ranks: range = range(7), since: int = 7, weight: int = 1) -
 @cache
 def weighted(version: int) -> list[Kind]:
     """The steps of a version, each as often as its weight says."""
-    return [kind for kind in STEPS if kind.since <= version for _ in range(kind.weight)]
+    return [kind for kind in ordered(STEPS, __package__, FAMILIES) if kind.since <= version for _ in range(kind.weight)]
 
 
-class Growing:
+class Growing(Growth[Value]):
     """A graph of a version of the standard. `prefix` keeps the names of bodies apart."""
 
     def __init__(self, draw: Draw, version: int, prefix: str = "") -> None:
-        self.draw, self.version, self.prefix = draw, version, prefix
+        super().__init__(draw)
+        self.version, self.prefix = version, prefix
         self.nodes: list[NodeProto] = []
         self.constants: dict[str, Array] = {}
         self.given: dict[str, Array] = {}
-        self.values: list[Value] = []
         self.dtypes: dict[str, str] = {}
         self._named = 0
 
-    # What there is.
-
-    def pick(self, fits: Callable[[Value], bool]) -> Value | None:
-        """One of the values that fit, late ones more often."""
-        fitting = [v for v in self.values if fits(v)]
-        if not fitting:
-            return None
-        return fitting[-1] if self.draw.chance(0.5) else self.draw.one(fitting)
-
-    def need(self, fits: Callable[[Value], bool]) -> Value:
-        """The same; `Unfit` where there is none."""
-        found = self.pick(fits)
-        if found is None:
-            raise Unfit
-        return found
-
     # Tensors.
 
-    def _name(self, letter: str) -> str:
+    def fresh(self, letter: str) -> str:
+        """A name that nothing has yet."""
         self._named += 1
         return f"{self.prefix}{letter}{self._named}"
 
     def constant(self, data: Any, dtype: str = "") -> str:
         """A constant's name."""
         array = np.asarray(data, dtype or None)
-        name = self._name("c")
+        name = self.fresh("c")
         self.constants[name] = array
         self.dtypes[name] = array.dtype.name
         return name
@@ -141,7 +107,7 @@ class Growing:
 
     def fed(self, data: Array, low: float = -math.inf, high: float = math.inf) -> Value:
         """An input of the model with what a run feeds it."""
-        name = self._name("x")
+        name = self.fresh("x")
         self.given[name], self.dtypes[name] = data, data.dtype.name
         return Value(name, data.dtype.name, data.shape, low, high)
 
@@ -168,7 +134,7 @@ class Growing:
         shape = tuple(int(n) for n in shape)
         if math.prod(shape) > LARGEST or len(shape) > 6:
             raise Unfit
-        name = self._name("v")
+        name = self.fresh("v")
         self.dtypes[name] = dtype
         return Value(name, dtype, shape, low, high)
 
@@ -210,26 +176,16 @@ class Growing:
         return self.op("Add", [size, self.constant(0.25, "float32")],
                        [self.made("float32", x.shape, 0.25, x.bound + 0.25)])
 
-    def grow(self, steps: int) -> None:
-        """Take so many steps, each one that fits what is there."""
-        for _ in range(steps):
-            for _ in range(20):
-                if self._try():
-                    break
+    def kinds(self) -> list[Kind]:
+        """The steps that its version has."""
+        return weighted(self.version)
 
-    def _try(self) -> bool:
-        """Take one step; what it has left behind is gone where it does not fit."""
-        kind = self.draw.one(weighted(self.version))
-        x = self.pick(lambda v: v.kind in kind.kinds and v.rank in kind.ranks)
-        if x is None:
-            return False
-        before = len(self.nodes), len(self.values)
-        given, constants = list(self.given), list(self.constants)
-        try:
-            kind.take(self, x)
-        except Unfit:
-            del self.nodes[before[0]:], self.values[before[1]:]
+    def mark(self) -> Callable[[], None]:
+        """What takes back nodes, inputs and constants."""
+        nodes, given, constants = len(self.nodes), list(self.given), list(self.constants)
+
+        def undo() -> None:
+            del self.nodes[nodes:]
             self.given = {n: self.given[n] for n in given}
             self.constants = {n: self.constants[n] for n in constants}
-            return False
-        return True
+        return undo

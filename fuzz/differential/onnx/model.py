@@ -10,11 +10,8 @@ import numpy as np
 from onnx import GraphProto, NodeProto, helper, numpy_helper
 
 from ..draw import Array, Draw
-from . import coded, elementwise, flow, images, products, rarer, shaping
 from .growing import Growing
 
-#: The modules whose steps there are.
-FAMILIES = (elementwise, shaping, images, products, flow, coded, rarer)
 VERSIONS = tuple(range(7, 22))
 Tensors = Mapping[str, Array]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..draw import Unfit
-from .elementwise import broadcast
+from ..growing import broadcast
 from .growing import Growing, Value, step
 from .shaping import axis_of
 

@@ -10,11 +10,6 @@ from ..draw import Unfit
 from .growing import Growing, Value, step
 
 
-def last(m: Growing, *values: Value) -> None:
-    """Values whose sizes follow from other values: nothing is made of them here."""
-    m.values = [v for v in m.values if v not in values]
-
-
 @step("fib", range(1, 5), since=9)
 def chosen(m: Growing, x: Value) -> None:
     """NonZero, Compress, Unique: sizes that follow from values."""
@@ -24,7 +19,7 @@ def chosen(m: Growing, x: Value) -> None:
     if name == "NonZero":
         y = m.made("int64", (x.rank, x.size), 0, 1e3)
         m.op(name, [x], [y])
-        last(m, y)
+        m.forget(y)
     elif name == "Compress":
         axis = m.draw.between(0, x.rank - 1) if m.draw.chance(0.7) else None
         n = x.size if axis is None else x.shape[axis]
@@ -33,11 +28,11 @@ def chosen(m: Growing, x: Value) -> None:
         y = m.made(x.dtype, (n,), x.low, x.high)
         more: dict[str, Any] = {} if axis is None else {"axis": axis}
         m.op(name, [x, m.constant(said)], [y], **more)
-        last(m, y)
+        m.forget(y)
     else:
         outputs = [m.made(x.dtype, x.shape, x.low, x.high), *(m.made("int64", (x.size,), 0, 1e3) for _ in range(3))]
         m.op(name, [x], outputs, sorted=m.draw.one([0, 1]))
-        last(m, *outputs)
+        m.forget(*outputs)
 
 
 @step("f", range(4, 5))
@@ -78,7 +73,7 @@ def suppression(m: Growing, x: Value) -> None:
     y = m.made("int64", (n * classes, 3), 0, n)
     m.op("NonMaxSuppression", [m.fed(corners), m.fed(scores), m.ints([m.draw.between(1, 5)]),
                                m.constant([m.draw.one([0.3, 0.5])], "float32"), m.constant([0.1], "float32")], [y])
-    last(m, y)
+    m.forget(y)
 
 
 @step("f", range(1, 5), since=11)
@@ -86,7 +81,7 @@ def lists(m: Growing, x: Value) -> None:
     """SequenceConstruct, SequenceAt, ConcatFromSequence, SplitToSequence."""
     if 0 in x.shape:
         raise Unfit
-    name = m._name("s")
+    name = m.fresh("s")
     axis = m.draw.axis(x.rank)
     if m.draw.chance(0.5):
         n = x.shape[axis]

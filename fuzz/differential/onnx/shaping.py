@@ -10,17 +10,6 @@ from ..draw import Unfit
 from .growing import Growing, Value, step
 
 
-def factors(m: Growing, n: int, rank: int) -> tuple[int, ...]:
-    """A shape of n elements with so many axes."""
-    found, p = [1] * rank, 2
-    while n > 1:
-        while n % p == 0:
-            found[m.draw.between(0, rank - 1)] *= p
-            n //= p
-        p += 1
-    return tuple(found)
-
-
 @step("fibc", weight=3)
 def reshape(m: Growing, x: Value) -> None:
     """Reshape with 0 for a size that is kept and -1 for one left open; Flatten."""
@@ -31,7 +20,7 @@ def reshape(m: Growing, x: Value) -> None:
         axis = at - x.rank if m.version >= 11 and at < x.rank and m.draw.chance(0.3) else at
         m.op("Flatten", [x], [m.like(x, (math.prod(x.shape[:at]), math.prod(x.shape[at:])))], axis=axis)
         return
-    shape = factors(m, x.size, m.draw.between(1, 5)) if x.size > 1 or m.draw.chance(0.7) else ()
+    shape = m.draw.factors(x.size, m.draw.between(1, 5)) if x.size > 1 or m.draw.chance(0.7) else ()
     said = list(shape)
     if m.draw.chance(0.3):
         said = [0 if i < x.rank and x.shape[i] == n else n for i, n in enumerate(shape)]

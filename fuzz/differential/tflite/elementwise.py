@@ -4,9 +4,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
 
 from ..draw import Unfit
+from ..growing import broadcast
 from .growing import ACT, CODES, Growing, Value, step
 
 Range = tuple[float, float]
@@ -90,7 +90,7 @@ def normal(m: Growing, x: Value) -> None:
     """Functions whose result is on a grid that TFLite prescribes."""
     name = m.draw.one([n for n, grids in FIXED.items() if x.kind == "f" or x.dtype in grids])
     least = {"SOFTMAX": 1, "LOG_SOFTMAX": 1, "L2_NORMALIZATION": 1}.get(name, 0)
-    if len(x.shape) < least or x.kind == "q" and name == "SOFTMAX" and len(x.shape) > 4:
+    if x.rank < least or x.kind == "q" and name == "SOFTMAX" and x.rank > 4:
         raise Unfit
     x = m.tamed(x)
     if x.kind == "q":
@@ -122,14 +122,6 @@ def other(m: Growing, x: Value, same_grid: bool = False) -> tuple[Value, Value, 
         raise Unfit
     first, second = (x, y) if m.draw.chance(0.6) else (y, x)
     return first, second, found
-
-
-def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The shape of both together; None where there is none."""
-    try:
-        return np.broadcast_shapes(a, b)
-    except ValueError:
-        return None
 
 
 def products(a: Value, b: Value) -> Range:
@@ -267,7 +259,7 @@ def choice(m: Growing, x: Value) -> None:
         m.op("SELECT", [x, a, b], [m.made(a.dtype, a.shape, min(a.low, b.low), max(a.high, b.high), scale=a.scale,
                                           zero=a.zero)], "SelectOptions")
         return
-    a = m.need(lambda v: v.kind in "fqi" and len(v.shape) < 5 and broadcast(v.shape, x.shape) is not None)
+    a = m.need(lambda v: v.kind in "fqi" and v.rank < 5 and broadcast(v.shape, x.shape) is not None)
     first, second, shape = other(m, a, same_grid=True)
     whole = broadcast(shape, x.shape)
     if whole is None or len(whole) > 4:

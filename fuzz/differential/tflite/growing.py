@@ -11,17 +11,16 @@ import numpy as np
 from tflite_writer import OptionValue, sparsify
 
 from ..draw import LARGEST, Array, Draw, Shape, Unfit
+from ..growing import TAME, Growth, Kind, Ranged, ordered
 from .net import Net, Operator, Tensor
 
 #: Least and greatest codes of quantised types.
 CODES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767)}
-#: Floats beyond this are brought back before anything else is done with them.
-TAME = 1e3
 ACT = "FusedActivationFunction"
 
 
 @dataclass(frozen=True, eq=False)
-class Value:
+class Value(Ranged):
     """A tensor of the model: its index, what the file says of it, and the range of the numbers it may hold."""
 
     index: int
@@ -41,16 +40,6 @@ class Value:
         return "i" if self.scale is None else "q"
 
     @property
-    def size(self) -> int:
-        """The number of elements."""
-        return math.prod(self.shape)
-
-    @property
-    def bound(self) -> float:
-        """The largest magnitude it may hold."""
-        return max(abs(self.low), abs(self.high))
-
-    @property
     def grid(self) -> tuple[float | None, int | None]:
         """Scale and zero point."""
         return self.scale, self.zero
@@ -59,16 +48,8 @@ class Value:
 Step = Callable[["Growing", Value], None]
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A step: what a value must be for it, and how often it is taken."""
-
-    take: Step
-    kinds: str
-    ranks: range
-    weight: int
-
-
+#: The modules that have steps, in the order that seeds mean: in another one they give other models.
+FAMILIES = ("elementwise", "flow", "images", "products", "rarer", "shaping")
 STEPS: list[Kind] = []
 
 
@@ -80,30 +61,20 @@ def step(kinds: str, ranks: range = range(7), weight: int = 1) -> Callable[[Step
     return register
 
 
-class Growing:
+@cache
+def weighted() -> list[Kind]:
+    """The steps, each as often as its weight says."""
+    return [kind for kind in ordered(STEPS, __package__, FAMILIES) for _ in range(kind.weight)]
+
+
+class Growing(Growth[Value]):
     """A model of a type: "float32", or the codes that its quantised values have."""
 
     def __init__(self, draw: Draw, dtype: str, net: Net | None = None) -> None:
-        self.draw, self.dtype = draw, dtype
+        super().__init__(draw)
+        self.dtype = dtype
         self.net = net or Net()
-        self.values: list[Value] = []
         self.given: dict[int, Array] = {}
-
-    # What there is.
-
-    def pick(self, fits: Callable[[Value], bool]) -> Value | None:
-        """One of the values that fit, late ones more often."""
-        fitting = [v for v in self.values if fits(v)]
-        if not fitting:
-            return None
-        return fitting[-1] if self.draw.chance(0.5) else self.draw.one(fitting)
-
-    def need(self, fits: Callable[[Value], bool]) -> Value:
-        """The same; `Unfit` where there is none."""
-        found = self.pick(fits)
-        if found is None:
-            raise Unfit
-        return found
 
     # Tensors.
 
@@ -213,7 +184,7 @@ class Growing:
         if self.draw.chance(0.7):
             return self.int32(array, dtype)
         made = self.fed(dtype, array.shape, array, float(array.min(initial=0)), float(array.max(initial=0)))
-        self.values.remove(made)
+        self.forget(made)
         return made.index
 
     # Weights.
@@ -292,31 +263,17 @@ class Growing:
         bound = self.made("float32", x.shape, 0.25, x.bound + 0.25)
         return self.op("ADD", [size, self.float32(0.25)], [bound], "AddOptions")
 
-    def grow(self, steps: int) -> None:
-        """Take so many steps, each one that fits what is there."""
-        for _ in range(steps):
-            for _ in range(20):
-                if self._try():
-                    break
+    def kinds(self) -> list[Kind]:
+        """All steps."""
+        return weighted()
 
-    def _try(self) -> bool:
-        """Take one step; what it has left behind is gone where it does not fit."""
-        kind = self.draw.one(weighted())
-        x = self.pick(lambda v: v.kind in kind.kinds and len(v.shape) in kind.ranks)
-        if x is None:
-            return False
+    def mark(self) -> Callable[[], None]:
+        """What takes back tensors, operators, inputs and bodies."""
         net = self.net
-        before = [len(part) for part in (net.tensors, net.operators, net.inputs, net.bodies, self.values)]
-        try:
-            kind.take(self, x)
-        except Unfit:
-            for part, n in zip((net.tensors, net.operators, net.inputs, net.bodies, self.values), before, strict=True):
-                del part[n:]                     # type: ignore[attr-defined]
-            return False
-        return True
+        parts: tuple[list[Any], ...] = (net.tensors, net.operators, net.inputs, net.bodies)
+        before = [len(part) for part in parts]
 
-
-@cache
-def weighted() -> list[Kind]:
-    """The steps, each as often as its weight says."""
-    return [kind for kind in STEPS for _ in range(kind.weight)]
+        def undo() -> None:
+            for part, n in zip(parts, before, strict=True):
+                del part[n:]
+        return undo

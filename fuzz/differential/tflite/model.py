@@ -7,12 +7,9 @@ from functools import cached_property
 from typing import Any
 
 from ..draw import Array, Draw
-from . import elementwise, flow, images, products, rarer, shaping
 from .growing import Growing
 from .net import Net
 
-#: The modules whose steps there are.
-FAMILIES = (elementwise, shaping, images, products, flow, rarer)
 DTYPES = ("float32", "float32", "float32", "int8", "int8", "int8", "uint8", "int16")
 Tensors = Mapping[str, Array]
 

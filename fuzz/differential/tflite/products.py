@@ -53,7 +53,7 @@ def matmul(m: Growing, x: Value) -> None:
     adj_x, adj_y = m.draw.chance(0.4), m.draw.chance(0.4)
     rows, depth = x.shape[-2:] if not adj_x else x.shape[:-3:-1]
     columns = m.draw.one([1, 2, 3, 5, 9])
-    batch = m.draw.broadcast(x.shape[:-2]) if len(x.shape) > 2 else ()
+    batch = m.draw.broadcast(x.shape[:-2]) if x.rank > 2 else ()
     right = m.constant(x, (*batch, *((columns, depth) if adj_y else (depth, columns))), -1, 1)
     if x.dtype == "int16":
         raise Unfit
@@ -70,7 +70,7 @@ REDUCED = {"MEAN": "fq", "SUM": "fqi", "REDUCE_MAX": "fqi", "REDUCE_MIN": "fqi",
 def reduction(m: Growing, x: Value) -> None:
     """A reduction over any axes, counted from either end."""
     x = m.tamed(x)
-    rank = len(x.shape)
+    rank = x.rank
     name = m.draw.one([n for n, kinds in REDUCED.items() if x.kind in kinds])
     axes = m.draw.some(range(rank), 1, rank)
     keep = m.draw.chance(0.5)

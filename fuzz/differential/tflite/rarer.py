@@ -11,11 +11,6 @@ from .growing import ACT, Growing, Value, step
 from .images import product, said, windows
 
 
-def last(m: Growing, *values: Value) -> None:
-    """Values whose sizes follow from other values: nothing is made of them here."""
-    m.values = [v for v in m.values if v not in values]
-
-
 @step("i", range(5))
 def bits(m: Growing, x: Value) -> None:
     """BITWISE_XOR, RIGHT_SHIFT."""
@@ -47,9 +42,9 @@ def classes(m: Growing, x: Value) -> None:
 @step("b", range(1, 5))
 def where(m: Growing, x: Value) -> None:
     """WHERE: the places of what is true."""
-    y = m.counted("int64", len(x.shape))
+    y = m.counted("int64", x.rank)
     m.op("WHERE", [x], [y], "WhereOptions")
-    last(m, y)
+    m.forget(y)
 
 
 @step("fi", range(1, 2))
@@ -59,7 +54,7 @@ def unique(m: Growing, x: Value) -> None:
         x = m.op("ROUND", [m.tamed(x)], [m.made("float32", x.shape, x.low, x.high)])
     found, places = m.counted(x.dtype), m.made("int32", x.shape, 0, x.size)
     m.op("UNIQUE", [x], [found, places], "UniqueOptions", {"IdxOutType": 2})
-    last(m, found)
+    m.forget(found)
 
 
 @step("fi")
@@ -97,7 +92,7 @@ def spectrum(m: Growing, x: Value) -> None:
     shape = (*x.shape[:-2], rows, columns // 2 + 1)
     both = m.made("complex64", shape)
     m.op("RFFT2D", [x, m.int32([rows, columns])], [both], "Rfft2dOptions")
-    last(m, both)
+    m.forget(both)
     name = m.draw.one(["REAL", "IMAG", "COMPLEX_ABS"])
     bound = x.bound * max(1, x.size)
     m.op(name, [both], [m.made("float32", shape, -bound, bound)])

@@ -9,31 +9,12 @@ from ..draw import Unfit
 from .growing import CODES, Growing, Value, step
 
 
-def factors(m: Growing, n: int, rank: int) -> tuple[int, ...]:
-    """A shape of n elements with so many axes."""
-    found = [1] * rank
-    for p in primes(n):
-        found[m.draw.between(0, rank - 1)] *= p
-    return tuple(found)
-
-
-def primes(n: int) -> list[int]:
-    """The prime factors of a number."""
-    found, p = [], 2
-    while n > 1:
-        while n % p == 0:
-            found.append(p)
-            n //= p
-        p += 1
-    return found
-
-
 @step("fqib", weight=3)
 def reshape(m: Growing, x: Value) -> None:
     """RESHAPE to any rank, its shape an input or an option, one size left open at times."""
     if not x.size:
         raise Unfit
-    shape = factors(m, x.size, m.draw.between(1, 6)) if x.size > 1 or m.draw.chance(0.7) else ()
+    shape = m.draw.factors(x.size, m.draw.between(1, 6)) if x.size > 1 or m.draw.chance(0.7) else ()
     said = list(shape)
     if shape and m.draw.chance(0.4):
         said[m.draw.between(0, len(shape) - 1)] = -1
@@ -47,7 +28,7 @@ def reshape(m: Growing, x: Value) -> None:
 @step("fqib", range(1, 7), weight=3)
 def transpose(m: Growing, x: Value) -> None:
     """TRANSPOSE in any order."""
-    order = m.draw.order(len(x.shape))
+    order = m.draw.order(x.rank)
     m.op("TRANSPOSE", [x, m.int32(order)], [m.like(x, [x.shape[i] for i in order])], "TransposeOptions")
 
 
@@ -57,24 +38,24 @@ def axes_of_one(m: Growing, x: Value) -> None:
     ones = [i for i, n in enumerate(x.shape) if n == 1]
     if ones and m.draw.chance(0.5):
         gone = m.draw.some(ones, 1, len(ones))
-        said = [i - (len(x.shape) if m.draw.chance(0.3) else 0) for i in gone]
+        said = [i - (x.rank if m.draw.chance(0.3) else 0) for i in gone]
         shape = [n for i, n in enumerate(x.shape) if i not in gone]
         if m.draw.chance(0.2):
             said, shape = [], [n for n in x.shape if n != 1]
         m.op("SQUEEZE", [x], [m.like(x, shape)], "SqueezeOptions", {"SqueezeDims": said} if said else {})
         return
-    at = m.draw.between(0, len(x.shape))
-    said_at = at - (len(x.shape) + 1 if m.draw.chance(0.4) else 0)
+    at = m.draw.between(0, x.rank)
+    said_at = at - (x.rank + 1 if m.draw.chance(0.4) else 0)
     m.op("EXPAND_DIMS", [x, m.int32(said_at)], [m.like(x, (*x.shape[:at], 1, *x.shape[at:]))], "ExpandDimsOptions")
 
 
 @step("fqib", range(1, 5), weight=3)
 def concatenation(m: Growing, x: Value) -> None:
     """CONCATENATION of two to four, on one grid unless they are bytes."""
-    axis, parts = m.draw.axis(len(x.shape)), [x]
-    at = axis % len(x.shape)
+    axis, parts = m.draw.axis(x.rank), [x]
+    at = axis % x.rank
     for _ in range(m.draw.between(1, 3)):
-        parts.append(m.pick(lambda v: v.dtype == x.dtype and v.kind == x.kind and len(v.shape) == len(x.shape) and (
+        parts.append(m.pick(lambda v: v.dtype == x.dtype and v.kind == x.kind and v.rank == x.rank and (
             v.dtype == "uint8" or v.grid == x.grid) and all(
                 a == b for i, (a, b) in enumerate(zip(v.shape, x.shape, strict=True)) if i != at)) or x)
     shape = [sum(p.shape[i] for p in parts) if i == at else n for i, n in enumerate(x.shape)]
@@ -88,7 +69,7 @@ def concatenation(m: Growing, x: Value) -> None:
 @step("fqi", range(5))
 def stacks(m: Growing, x: Value) -> None:
     """PACK and UNPACK."""
-    rank = len(x.shape)
+    rank = x.rank
     if rank and m.draw.chance(0.5):
         axis = m.draw.axis(rank)
         n = x.shape[axis % rank]
@@ -109,7 +90,7 @@ def stacks(m: Growing, x: Value) -> None:
 @step("fqi", range(1, 7), weight=2)
 def splits(m: Growing, x: Value) -> None:
     """SPLIT into equal parts, SPLIT_V into others."""
-    rank = len(x.shape)
+    rank = x.rank
     axis = m.draw.axis(rank)
     n = x.shape[axis % rank]
 
@@ -216,7 +197,7 @@ def padding(m: Growing, x: Value) -> None:
 @step("fqi", range(1, 6), weight=3)
 def gather(m: Growing, x: Value) -> None:
     """GATHER with batches and axes from either end, GATHER_ND."""
-    rank, dtype = len(x.shape), m.draw.one(["int32", "int32", "int64"])
+    rank, dtype = x.rank, m.draw.one(["int32", "int32", "int64"])
     if 0 in x.shape:
         raise Unfit
     if m.draw.chance(0.3):
@@ -240,7 +221,7 @@ def gather(m: Growing, x: Value) -> None:
 @step("fqi", range(1, 5))
 def reversal(m: Growing, x: Value) -> None:
     """REVERSE_V2 of an axis, REVERSE_SEQUENCE."""
-    rank = len(x.shape)
+    rank = x.rank
     if rank >= 2 and m.draw.chance(0.5) and x.dtype in ("float32", "int32", "int64", "uint8"):
         seq, batch = m.draw.some(range(rank), 2, 2)
         lengths = m.draw.integers((x.shape[batch],), 0, x.shape[seq], "int32")
@@ -260,7 +241,7 @@ def about_shapes(m: Growing, x: Value) -> None:
         m.op(name, [x], [m.made(x.dtype, x.shape, 0, 0)], "ZerosLikeOptions")
     elif name == "SHAPE":
         to = m.draw.one(["int32", "int64"])
-        m.op(name, [x], [m.made(to, (len(x.shape),), 0, 1e3)], "ShapeOptions", {"OutType": 2 if to == "int32" else 4})
+        m.op(name, [x], [m.made(to, (x.rank,), 0, 1e3)], "ShapeOptions", {"OutType": 2 if to == "int32" else 4})
     else:
         m.op(name, [x], [m.made("int32", (), 0, 6)], "RankOptions")
 
@@ -281,7 +262,7 @@ def one_hot(m: Growing, x: Value) -> None:
 def scatter(m: Growing, x: Value) -> None:
     """SCATTER_ND, with several updates for one place."""
     depth = m.draw.between(1, 2)
-    lead = x.shape[:m.draw.between(0, len(x.shape))]
+    lead = x.shape[:m.draw.between(0, x.rank)]
     sizes = tuple(m.draw.between(1, 5) for _ in range(depth))
     index = np.stack([m.draw.integers(lead, 0, n - 1, "int32") for n in sizes], -1)
     shape = (*sizes, *x.shape[len(lead):])
@@ -293,7 +274,7 @@ def scatter(m: Growing, x: Value) -> None:
 @step("fi", range(1, 5), weight=2)
 def running(m: Growing, x: Value) -> None:
     """CUMSUM, forward and back, with and without the element itself."""
-    axis = m.draw.axis(len(x.shape))
+    axis = m.draw.axis(x.rank)
     bound = x.bound * max(1, x.shape[axis])
     if x.kind == "i" and bound > 1e8:
         raise Unfit
@@ -316,8 +297,8 @@ def largest(m: Growing, x: Value) -> None:
         return
     if x.dtype in ("int16", "int64"):
         raise Unfit
-    axis = m.draw.axis(len(x.shape))
-    left = [n for i, n in enumerate(x.shape) if i != axis % len(x.shape)]
+    axis = m.draw.axis(x.rank)
+    left = [n for i, n in enumerate(x.shape) if i != axis % x.rank]
     to = m.draw.one(["int32", "int64"])
     name, table = m.draw.one([("ARG_MAX", "ArgMaxOptions"), ("ARG_MIN", "ArgMinOptions")])
     m.op(name, [x, m.int32(axis)], [m.made(to, left, 0, x.shape[axis])], table,
@@ -348,7 +329,7 @@ def segments(m: Growing, x: Value) -> None:
 @step("fqi", range(1, 5))
 def update(m: Growing, x: Value) -> None:
     """DYNAMIC_UPDATE_SLICE, its place beyond the end at times; EMBEDDING_LOOKUP."""
-    if len(x.shape) >= 2 and m.draw.chance(0.4) and x.kind == "f" and x.shape[0]:
+    if x.rank >= 2 and m.draw.chance(0.4) and x.kind == "f" and x.shape[0]:
         n = m.draw.between(1, 6)
         index = m.draw.integers((n,), 0, x.shape[0] - 1, "int32")
         m.op("EMBEDDING_LOOKUP", [m.indices(index), x], [m.like(x, (n, *x.shape[1:]))])
@@ -356,10 +337,10 @@ def update(m: Growing, x: Value) -> None:
     if x.dtype == "int16" or 0 in x.shape:
         raise Unfit
     sizes = tuple(m.draw.between(1, n) for n in x.shape)
-    part = m.pick(lambda v: (v.dtype, v.grid) == (x.dtype, x.grid) and len(v.shape) == len(x.shape) and all(
+    part = m.pick(lambda v: (v.dtype, v.grid) == (x.dtype, x.grid) and v.rank == x.rank and all(
         a <= b for a, b in zip(v.shape, x.shape, strict=True)))
     if part is None:
-        part = m.op("SLICE", [x, m.int32([0] * len(x.shape)), m.int32(sizes)], [m.like(x, sizes)], "SliceOptions")
+        part = m.op("SLICE", [x, m.int32([0] * x.rank), m.int32(sizes)], [m.like(x, sizes)], "SliceOptions")
     starts = [m.draw.between(-1, n) for n in x.shape]
     y = m.made(x.dtype, x.shape, min(x.low, part.low), max(x.high, part.high), scale=x.scale, zero=x.zero)
     m.op("DYNAMIC_UPDATE_SLICE", [x, part, m.indices(starts)], [y], "DynamicUpdateSliceOptions")
@@ -370,7 +351,7 @@ def diagonals(m: Growing, x: Value) -> None:
     """MATRIX_DIAG and MATRIX_SET_DIAG."""
     if x.dtype == "int64":
         raise Unfit
-    if len(x.shape) >= 2 and m.draw.chance(0.5):
+    if x.rank >= 2 and m.draw.chance(0.5):
         diagonal = m.constant(x, (*x.shape[:-2], min(x.shape[-2:])))
         y = m.made(x.dtype, x.shape, min(x.low, -2), max(x.high, 2))
         m.op("MATRIX_SET_DIAG", [x, diagonal], [y], "MatrixSetDiagOptions")
