@@ -3,15 +3,14 @@ from __future__ import annotations
 
 import json
 import random
-import struct
 from collections.abc import Iterator
 from typing import Any
 from zlib import crc32
 
+from nnx_convert.artifact.container import PREAMBLE, padding
+
 from . import numbers
 
-ALIGN = 64
-PREAMBLE = struct.Struct("<8sIIQQI")
 TEXTS = ("", "float32", "int8", "object", "sequence(float32)", "map(int64,float32)", "optional(int8)", "uint4", "bool",
          "str", "\x00", "\u202e", "x" * 300, "00", "zz", "sequence(sequence(sequence(int8)))", "../x")
 #: Codes of operand types and operations are small numbers, and the ones of extensions are beside each other.
@@ -27,7 +26,7 @@ def edited(data: bytes, r: random.Random) -> bytes | None:
         return None
     magic, version, _, head, _, _ = PREAMBLE.unpack_from(data)
     end = PREAMBLE.size + head
-    header, tail = _json(data[PREAMBLE.size:end]), data[end + -end % ALIGN:]
+    header, tail = _json(data[PREAMBLE.size:end]), data[end + len(padding(end)):]
     if header is None:
         return None
     if r.random() < 0.15 and tail:
@@ -54,8 +53,8 @@ def _json(text: bytes) -> Any:
 
 
 def packed(magic: bytes, version: int, header: bytes, tail: bytes) -> bytes:
-    """A file of a header and data whose sizes and checksums fit them."""
-    tail = bytes(-(PREAMBLE.size + len(header)) % ALIGN) + tail
+    """A file whose sizes and checksums fit what is in it, which may be what `container.pack` would not write."""
+    tail = padding(PREAMBLE.size + len(header)) + tail
     fields = len(header), len(tail), crc32(tail)
     check = crc32(header, crc32(PREAMBLE.pack(magic, version, 0, *fields)))
     return PREAMBLE.pack(magic, version, check, *fields) + header + tail
