@@ -25,7 +25,7 @@ from ..types import ChannelQuant, Port, Quant, packed_strings
 from .container import padding
 from .decode import built
 from .encode import EXTENSION, SHORT, Pool, subgraphs_first
-from .files import write
+from .files import Pieces, write_all
 
 FORMAT, VERSION = "nnx-model", 1
 #: How deep the text has a line for each item.
@@ -47,7 +47,7 @@ Array = np.ndarray[Any, Any]
 def save_json(model: Model, path: str | Path) -> list[Path]:
     """Write a model as a JSON file and its longer constants beside it, as NAME.weights.bin; raises `UsageError`.
 
-    The bytes are written first, each file whole or not at all; the JSON file has their checksum. Gives the files.
+    Both are complete before either has its name; the JSON file has the checksum of the other. Gives the files.
     """
     pool, order = Pool(), subgraphs_first(model)
     number = {id(m): i for i, m in enumerate(order)}
@@ -58,11 +58,12 @@ def save_json(model: Model, path: str | Path) -> list[Path]:
         beside, check = weights_of(path), 0
         for piece in pieces:
             check = crc32(piece, check)
-        write(beside, pieces)
         weights = {"file": beside.name, "bytes": sum(map(len, pieces)), "crc32": check}
     whole = {"format": FORMAT, "version": VERSION, "weights": weights, "models": models}
-    write(path, [laid_out(whole, LINES).encode(), b"\n"])
-    return [Path(path), *[weights_of(path)] * bool(pieces)]
+    files: list[tuple[Path, Pieces]] = [(weights_of(path), pieces)] if pieces else []
+    files.append((Path(path), [laid_out(whole, LINES).encode(), b"\n"]))
+    write_all(files)
+    return [place for place, _ in reversed(files)]
 
 
 def weights_of(path: str | Path) -> Path:
