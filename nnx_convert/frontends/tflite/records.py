@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -166,13 +166,13 @@ def read(file: File) -> Model:
                  reader.many(root, "Metadata", lambda m: (text(m.Name()), m.Buffer())))
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Reader:
     """Tables by class and position: one that several offsets share is read once."""
 
     file: File
     done: dict[tuple[type, int], Any]
-    operators: list[int] = field(default_factory=list[int])      # of the subgraphs so far
+    operators: int = 0                             # of the subgraphs so far
 
     def one(self, child: Any, make: Callable[[Any], R]) -> R:
         """A child as its record."""
@@ -211,8 +211,8 @@ class _Reader:
         return text(place.Name()), place.TensorIndex()
 
     def subgraph(self, graph: Any, codes: Sequence[str]) -> Subgraph:
-        self.operators.append(graph.OperatorsLength())
-        within("operators", sum(self.operators), "its operators are")
+        self.operators += graph.OperatorsLength()
+        within("operators", self.operators, "its operators are")
         inputs, outputs = ints(graph.InputsAsNumpy()), ints(graph.OutputsAsNumpy())
         self.file.spend(TABLE_COST * graph.TensorsLength())      # shared tensors are named in each subgraph
         tensors = named(self.many(graph, "Tensors", self.tensor), (*inputs, *outputs))
