@@ -4,6 +4,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,13 +18,14 @@ from . import screen, streams
 from .commands import commands
 from .options import Work
 from .screen import complain, quiet_stdout
+from .stopping import SAID, SHELL
 
 #: What a system says that has no more of something.
 EXHAUSTED = (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EAGAIN, errno.EIO)
 #: Bytes of addresses that work takes at least: NumPy, and the room that its BLAS asks for.
 LEAST = 192 << 20
 #: What a shell calls the end by Ctrl-C.
-INTERRUPTED = 130
+INTERRUPTED = SHELL + signal.SIGINT
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
@@ -63,7 +65,7 @@ def ended(args: list[str] | None) -> int:
     except BrokenPipeError:
         return written()
     except (KeyboardInterrupt, click.Abort):
-        complain("interrupted")
+        complain(SAID["SIGINT"])
         return INTERRUPTED
     except Exception as error:
         return failed(error)
