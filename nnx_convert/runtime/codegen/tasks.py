@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
-from ...schema import ON_GRIDS, OpDef
+from ...schema import OpDef
 from ...types import BYTES, F16, Array, Tensor, Type
 from ..bind import Bound, Slot
 from . import pages
@@ -169,7 +169,8 @@ class Family:
     it wants for each thread, at the place with the slot `SCRATCH`. `strided`: whether it reads and writes images that
     have a border.
     `fuses`: whether the next operation, which alone reads the group's one result, can be done with it; `whole`:
-    whether what became of that is done as it is, or only where more follows.
+    whether what became of that is done as it is, or only where more follows. `retypes`: whether `takes` looks at the
+    types of the outputs, too; else it is asked only where they are those that follow from the arguments.
     """
 
     takes: Callable[[Bound, Machine], bool]
@@ -179,6 +180,11 @@ class Family:
     strided: bool = False
     fuses: Callable[[Group, Bound, Machine], bool] = _never
     whole: Callable[[Group], bool] = _always
+    retypes: bool = False
+
+    def does(self, b: Bound, machine: Machine) -> bool:
+        """Whether it does an operation, whose outputs a model may have given other types."""
+        return (self.retypes or typed(b)) and self.takes(b, machine)
 
 
 #: The slot of a group's scratch among its places.
@@ -209,25 +215,27 @@ def native(family: Family, *ops: OpDef, of_bytes: bool = False, otherwise: bool 
 def either(one: Family, other: Family) -> Family:
     """Two families as one: the second does what the first does not take. Their images have the borders of both."""
     def of(b: Bound, machine: Machine) -> Family:
-        return one if one.takes(b, machine) else other
+        return one if one.does(b, machine) else other
 
     def border(b: Bound) -> Mapping[Slot, Border]:
         found = dict(other.border(b))
         for slot, mine in one.border(b).items():
             found[slot] = found.get(slot, mine).joined(mine) or mine
         return found
-    return Family(lambda b, m: of(b, m).takes(b, m), lambda w, g: of(g.head, w.machine).make(w, g), border,
+    return Family(lambda b, m: one.does(b, m) or other.does(b, m),
+                  lambda w, g: of(g.head, w.machine).make(w, g), border,
                   scratch=lambda g, m: of(g.head, m).scratch(g, m), strided=one.strided and other.strided,
-                  fuses=lambda g, b, m: of(g.head, m).fuses(g, b, m), whole=lambda g: one.whole(g) and other.whole(g))
+                  fuses=lambda g, b, m: of(g.head, m).fuses(g, b, m), whole=lambda g: one.whole(g) and other.whole(g),
+                  retypes=True)
 
 
 def beside(plain: Family, of_bytes: Family) -> Family:
     """Two families as one: the second does what results in bytes on a grid."""
     def of(b: Bound) -> Family:
         return of_bytes if b.outs[0].type in BYTES else plain
-    return Family(lambda b, m: of(b).takes(b, m), lambda w, g: of(g.head).make(w, g), lambda b: of(b).border(b),
+    return Family(lambda b, m: of(b).does(b, m), lambda w, g: of(g.head).make(w, g), lambda b: of(b).border(b),
                   lambda g, m: of(g.head).scratch(g, m), plain.strided, lambda g, b, m: of(g.head).fuses(g, b, m),
-                  lambda g: of(g.head).whole(g))
+                  lambda g: of(g.head).whole(g), retypes=True)
 
 
 def family_of(b: Bound) -> Family | None:
@@ -272,18 +280,12 @@ def remembered(find: Callable[[Bound, Machine], Found]) -> Callable[[Bound, Mach
 def taken(b: Bound, machine: Machine) -> bool:
     """Whether an operation is done natively; one on very many arrays is not, whose code is longer than its run."""
     found = family_of(b)
-    return found is not None and len(slots_of(b)) + len(b.outputs) <= MOST_ARRAYS and typed(b) and found.takes(
-        b, machine)
+    return found is not None and len(slots_of(b)) + len(b.outputs) <= MOST_ARRAYS and found.does(b, machine)
 
 
 def typed(b: Bound) -> bool:
-    """Whether the outputs have the types that follow from the arguments: a model may ask the host for others.
-
-    SOFTMAX gives codes of 16 bits of those of 8, which its family knows.
-    """
-    if not b.op.host or b.op.plain.name == "SOFTMAX" and b.outs[0].type in ON_GRIDS:
-        return True
-    return [t.type for t in b.op.infer(dict(b.args), len(b.outs))] == [t.type for t in b.outs]
+    """Whether the outputs have the types that follow from the arguments: a model may ask the host for others."""
+    return not b.op.host or [t.type for t in b.op.infer(dict(b.args), len(b.outs))] == [t.type for t in b.outs]
 
 
 def slots_of(b: Bound) -> list[Slot]:
