@@ -24,7 +24,6 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 
@@ -63,10 +62,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Job:
-    """What a process does: the models' files, the folder of their requests, the seconds, the threads, the seed."""
+    """What a process does: the models' files and the samples of each of their shapes; the seconds, threads and seed."""
 
     paths: Mapping[str, Path]
-    folder: Path
+    known: Mapping[str, Sequence[Sequence[Request]]]
     seconds: float
     threads: int
     seed: int
@@ -120,7 +119,7 @@ def own() -> nnx_convert.Model:
 
 
 def files(folder: Path) -> dict[str, Path]:
-    """The models: ten of the external suite and the package, or the package's and the one above."""
+    """Those of `ZOO`, or the package's where that is absent; and the model above."""
     own().save(folder / "own.nnx")
     zoo = suite.found(tuple(ZOO), tuple(ZOO)) if suite.ZOO else suite.small()
     return {**zoo, "own": folder / "own.nnx"}
@@ -144,26 +143,8 @@ def requests(name: str, path: Path, rng: np.random.Generator) -> Iterator[list[R
     model = nnx_convert.compile(path, backend="numpy", threads=1)
     kinds = {s.name: np.dtype(s.dtype) for s in model.inputs}
     for sizes in shapes(name, model, rng):
-        samples = [[(rng.standard_normal(s) * 50).astype(kinds[n]) for n, s in sizes.items()] for _ in range(SAMPLES)]
+        samples = [[stress.drawn(rng, s, kinds[n]) for n, s in sizes.items()] for _ in range(SAMPLES)]
         yield [Request(inputs, model.run(inputs)) for inputs in samples]
-
-
-def keep(path: Path, known: Iterable[Sequence[Request]]) -> None:
-    """Write requests for the processes."""
-    arrays: dict[str, Any] = {f"{n} {m} {kind} {i}": array for n, samples in enumerate(known)
-                              for m, r in enumerate(samples) for kind, arrays in (("in", r.inputs), ("out", r.outputs))
-                              for i, array in enumerate(arrays)}
-    np.savez(path, **arrays)
-
-
-def kept(path: Path) -> list[list[Request]]:
-    """Read them."""
-    found: dict[int, dict[int, dict[str, list[Array]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
-    with np.load(path, allow_pickle=False) as file:
-        for key in file.files:                     # in the order in which they were written
-            shape, sample, kind, _ = key.split()
-            found[int(shape)][int(sample)][kind].append(file[key])
-    return [[Request(r["in"], r["out"]) for r in samples.values()] for samples in found.values()]
 
 
 def opened(path: Path) -> CompiledModel:
@@ -189,7 +170,6 @@ class Service:
 
     def __init__(self, job: Job) -> None:
         self.job, self.told, self.lock = job, Served(), threading.Lock()
-        self.known = {name: kept(job.folder / f"{name}.npz") for name in job.paths}
         self.models = {name: opened(path) for name, path in job.paths.items()}
         self.first: dict[tuple[str, int, int], list[Array]] = {}
         # Of each model when its requests came and what they took, in few bytes: it is not to be what grows.
@@ -198,7 +178,7 @@ class Service:
 
     def warm(self) -> None:
         """Have each shape once, which compiles it; threads share that."""
-        todo = [(name, shape) for name, shapes in self.known.items() for shape in range(len(shapes))]
+        todo = [(name, shape) for name, shapes in self.job.known.items() for shape in range(len(shapes))]
         with ThreadPoolExecutor(self.job.threads) as threads:
             for done in [threads.submit(self.answer, name, shape, 0, 0.0) for name, shape in todo]:
                 done.result()
@@ -212,18 +192,18 @@ class Service:
                 self.models[name] = opened(self.job.paths[name])
                 with self.lock:
                     self.told.opened += 1
-            shape = int(rng.integers(len(self.known[name])))
+            shape = int(rng.integers(len(self.job.known[name])))
             self.answer(name, shape, int(rng.integers(SAMPLES)), now)
 
     def answer(self, name: str, shape: int, sample: int, now: float) -> None:
         """Do a request, and see whether the answer is right."""
-        asked = self.known[name][shape][sample]
+        asked = self.job.known[name][shape][sample]
         begun = time.thread_time()
         found = self.models[name].run(list(asked.inputs))
         took = time.thread_time() - begun
         with self.lock:
             first = self.first.setdefault((name, shape, sample), found)
-            mixed = len(self.known[name]) > SETS
+            mixed = len(self.job.known[name]) > SETS
             right = fits(found, asked) and (mixed or all(map(np.array_equal, found, first)))
             self.told.requests += 1
             self.told.wrong += not right
@@ -264,11 +244,9 @@ def loaded(minutes: float, processes: int, threads: int, seed: int) -> tuple[lis
     """The models, and what each process told."""
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as name, stress.cache(name):
-        folder = Path(name)
-        paths = files(folder)
-        for model, path in paths.items():
-            keep(folder / f"{model}.npz", requests(model, path, rng))
-        jobs = [Job(paths, folder, 60 * minutes, threads, seed + n) for n in range(processes)]
+        paths = files(Path(name))
+        known = {model: [*requests(model, path, rng)] for model, path in paths.items()}
+        jobs = [Job(paths, known, 60 * minutes, threads, seed + n) for n in range(processes)]
         with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as workers:
             return list(paths), list(workers.map(serve, jobs))
 

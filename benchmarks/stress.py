@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 import nnx_convert
 from nnx_convert import CompiledModel
@@ -54,7 +55,7 @@ class Subject:
         """Random inputs, and the first answers."""
         model, rng = compiled(path), np.random.default_rng(0)
         shapes = [tuple(n or 1 for n in s.shape or ()) for s in model.inputs]
-        inputs = [(rng.standard_normal(n) * 50).astype(s.dtype) for n, s in zip(shapes, model.inputs, strict=True)]
+        inputs = [drawn(rng, n, s.dtype) for n, s in zip(shapes, model.inputs, strict=True)]
         return cls(path, inputs, model.run(inputs))
 
     def fits(self, model: CompiledModel) -> bool:
@@ -87,6 +88,11 @@ class Count:
     def __str__(self) -> str:
         return (f"{self.runs:7d} runs, {self.wrong} wrong; {self.children} children, {self.failed} failed; "
                 f"{self.grown / memory.MB:+.1f} MB {'pass' if self.passed else 'FAIL'}")
+
+
+def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    """Numbers around 0, of which integers have something, too."""
+    return (rng.standard_normal(shape) * 50).astype(dtype)
 
 
 def compiled(path: Path) -> CompiledModel:
