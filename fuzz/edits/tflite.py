@@ -22,8 +22,17 @@ AXES = (-1, 0, 1, 2, 3, 4, 9, (1 << 31) - 1)
 RANGES = {k: (-(1 << n - 1), 1 << n - 1) if k[0] == "i" else (0, 1 << n)
           for k, n in (("i8", 8), ("u8", 8), ("u16", 16), ("i32", 32), ("u32", 32), ("i64", 64), ("u64", 64))}
 
-TENSORS, OPERATORS, BUFFERS = 0, 3, 4
+# Numbers of fields in `SCHEMA`, by what has them: the model, an operator code, a subgraph, an operator, a tensor, its
+# quantisation, its sparsity, a level of that, a buffer.
+OPERATOR_CODES, SUBGRAPHS, BUFFERS = 1, 2, 4
+OLD_CODE, VERSION, CODE = 0, 2, 3
+TENSORS, OPERATORS = 0, 3
+INPUTS, OUTPUTS, UNION, OPTIONS, NEWER_OPTIONS = 1, 2, 3, 4, 12
 SHAPE, TYPE, BUFFER, QUANTIZATION, SPARSITY, SIGNATURE = 0, 1, 2, 4, 6, 7
+SCALES, ZEROS, UNION_OF_DETAILS, AXIS = 2, 3, 4, 6
+ORDER, BLOCKS, LEVELS = 0, 1, 2
+FORMAT, SIZE, UNION_OF_SEGMENTS, UNION_OF_INDICES = 0, 1, 2, 4
+DATA = 0
 
 
 def edited(data: bytes, r: random.Random) -> bytes | None:
@@ -65,7 +74,7 @@ def tables(root: Table) -> Iterator[Table]:
 
 def subgraph(root: Table, r: random.Random) -> Table | None:
     """One of the subgraphs."""
-    graphs = [g for g in root.fields.get(2, []) if g.fields.get(TENSORS)]
+    graphs = [g for g in root.fields.get(SUBGRAPHS, []) if g.fields.get(TENSORS)]
     return r.choice(graphs) if graphs else None
 
 
@@ -129,7 +138,7 @@ def _bytes(old: bytes, r: random.Random) -> bytes:
 def option(root: Table, r: random.Random) -> bool:
     """A field of an operator's options."""
     o = operator(root, r)
-    t = o and o.fields.get(r.choice((4, 4, 12)))
+    t = o and o.fields.get(r.choice((OPTIONS, OPTIONS, NEWER_OPTIONS)))
     if not isinstance(t, Table):
         return False
     n = r.choice([*t.fields, r.randrange(8)])
@@ -159,14 +168,14 @@ def typed(root: Table, r: random.Random) -> bool:
 
 def operation(root: Table, r: random.Random) -> bool:
     """An operator code that means another operator, perhaps with options of another kind."""
-    codes = root.fields.get(1)
+    codes = root.fields.get(OPERATOR_CODES)
     if not codes:
         return False
     code = r.choice(CODES)
-    r.choice(codes).fields |= {0: min(code, 127), 3: code, 2: r.choice((1, 1, 2, 3, 5, 9))}
+    r.choice(codes).fields |= {OLD_CODE: min(code, 127), CODE: code, VERSION: r.choice((1, 1, 2, 3, 5, 9))}
     o = operator(root, r)
     if o is not None and r.random() < 0.3:
-        o.fields[3] = r.choice(UNIONS)
+        o.fields[UNION] = r.choice(UNIONS)
     return True
 
 
@@ -177,14 +186,14 @@ def wired(root: Table, r: random.Random) -> bool:
         return False
     t, count = (r.choice(g.fields[OPERATORS]) if g.fields.get(OPERATORS) and r.random() < 0.8 else g,
                 len(g.fields[TENSORS]))
-    n = r.choice((1, 1, 2))
+    n = r.choice((INPUTS, INPUTS, OUTPUTS))      # of a subgraph they have the same numbers
     t.fields[n] = numbers.changed(t.fields.get(n) or [], r, lambda r, v: r.randrange(-1, count + 1))
     return True
 
 
 def constant(root: Table, r: random.Random) -> bool:
     """A tensor with another buffer, or one that is a constant no longer; a buffer of another one's bytes."""
-    t, buffers = tensor(root, r), root.fields.get(4)
+    t, buffers = tensor(root, r), root.fields.get(BUFFERS)
     if t is None or not buffers:
         return False
     if r.random() < 0.5:
@@ -193,8 +202,8 @@ def constant(root: Table, r: random.Random) -> bool:
     found = t.fields.get(BUFFER, 0)
     if found >= len(buffers):
         return False
-    old = buffers[found].fields.get(0) or r.choice(buffers).fields.get(0) or bytes(8)
-    buffers[found].fields[0] = _bytes(old, r)
+    old = buffers[found].fields.get(DATA) or r.choice(buffers).fields.get(DATA) or bytes(8)
+    buffers[found].fields[DATA] = _bytes(old, r)
     return True
 
 
@@ -211,14 +220,14 @@ def quantised(root: Table, r: random.Random) -> bool:
     if not isinstance(q, Table) or way < 0.4:
         count = r.choice((1, 1, 2, 3, 4))
         t.fields[QUANTIZATION] = Table("Quantization", {
-            2: [r.choice((0.5, 0.1, 1 / 256, 1e-9, 1e9, 0.0)) for _ in range(count)],
-            3: [r.choice((0, 0, 3, -128, 128, 300)) for _ in range(count)], 6: r.choice((0, 0, 1, 3, -1, 9))})
+            SCALES: [r.choice((0.5, 0.1, 1 / 256, 1e-9, 1e9, 0.0)) for _ in range(count)],
+            ZEROS: [r.choice((0, 0, 3, -128, 128, 300)) for _ in range(count)], AXIS: r.choice((0, 0, 1, 3, -1, 9))})
     elif way < 0.6:
-        q.fields[2] = numbers.changed(q.fields.get(2) or [], r, numbers.real)
+        q.fields[SCALES] = numbers.changed(q.fields.get(SCALES) or [], r, numbers.real)
     elif way < 0.8:
-        q.fields[3] = numbers.changed(q.fields.get(3) or [], r, numbers.whole)
+        q.fields[ZEROS] = numbers.changed(q.fields.get(ZEROS) or [], r, numbers.whole)
     else:
-        q.fields[r.choice((4, 6))] = r.choice((0, 1, 2, 3, 5))
+        q.fields[r.choice((UNION_OF_DETAILS, AXIS))] = r.choice((0, 1, 2, 3, 5))
     return True
 
 
@@ -229,17 +238,18 @@ def sparse(root: Table, r: random.Random) -> bool:
     if not held or t is None:
         return False
     s: Table = r.choice(held).fields[SPARSITY]
-    levels = s.fields.get(2) or []
+    levels = s.fields.get(LEVELS) or []
     way = r.random()
     if way < 0.1:
         t.fields[SPARSITY] = deepcopy(s)
     elif way < 0.35:
-        n = r.choice((0, 1))
+        n = r.choice((ORDER, BLOCKS))
         s.fields[n] = numbers.changed(s.fields.get(n) or [], r, lambda r, v: r.choice(AXES))
     elif levels and way < 0.6:
-        r.choice(levels).fields |= {r.choice((0, 2, 4)): r.choice((0, 1, 2, 3)), 1: r.choice(SIZES)}
+        r.choice(levels).fields |= {r.choice((FORMAT, UNION_OF_SEGMENTS, UNION_OF_INDICES)): r.choice((0, 1, 2, 3)),
+                                    SIZE: r.choice(SIZES)}
     else:
-        s.fields[2] = numbers.changed(levels, r, lambda r, v: r.choice(levels) if levels else Table("Level"))
+        s.fields[LEVELS] = numbers.changed(levels, r, lambda r, v: r.choice(levels) if levels else Table("Level"))
     return True
 
 
@@ -271,8 +281,8 @@ def repeated(root: Table, r: random.Random) -> bool:
 
 def regraphed(root: Table, r: random.Random) -> bool:
     """An operator that refers to another subgraph: WHILE, IF and CALL_ONCE have its index in their options."""
-    o, graphs = operator(root, r), root.fields.get(2) or []
-    t = o and o.fields.get(4)
+    o, graphs = operator(root, r), root.fields.get(SUBGRAPHS) or []
+    t = o and o.fields.get(OPTIONS)
     if not isinstance(t, Table) or len(graphs) < 2:
         return False
     t.fields[r.choice((0, 1))] = struct.pack("<i", r.randrange(-1, len(graphs) + 1))
