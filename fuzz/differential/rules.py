@@ -1,6 +1,7 @@
-"""Differences that are known: what an operator gives here and there, why, and where that is said.
+"""Differences that are known: what an operator gives here and there, and why.
 
-`docs/reliability.md` lists them. A rule holds for one operator, run alone on the inputs that the reference runtime had.
+`docs/reliability.md` lists them, `docs/decisions/whose-numbers.md` says more of each. A rule holds for one operator,
+run alone on the inputs that the reference runtime had.
 """
 from __future__ import annotations
 
@@ -40,14 +41,13 @@ class Single:
 
 @dataclass(frozen=True)
 class Rule:
-    """A known difference of some operators of a format, of all without any: when it is one, why, where it is said."""
+    """A known difference of some operators of a format, of all without any: when it is one, and why."""
 
     name: str
     form: str
     operators: tuple[str, ...]
     holds: Callable[[Single], bool]
     reason: str
-    source: str
 
     def explains(self, single: Single) -> bool:
         """Whether a difference is this one."""
@@ -198,60 +198,42 @@ def cancelled(single: Single) -> bool:
 #: The rules, the first that holds is told.
 RULES = (
     Rule("one rounding of scales per channel", "tflite", ("FULLY_CONNECTED",), of_channels,
-         "NNAPI has scales per channel in convolutions alone; as one of them it rounds twice, LiteRT's once",
-         "docs/decisions/whose-numbers.md"),
+         "NNAPI has scales per channel in convolutions alone; as one of them it rounds twice, LiteRT's once"),
     Rule("sums of int8 by the reference", "tflite", ("SUM",), others_agree,
-         "the reference kernel's sums of int8 are no sums; the optimised kernel's are, and ours",
-         "docs/decisions/whose-numbers.md"),
+         "the reference kernel's sums of int8 are no sums; the optimised kernel's are, and ours"),
     Rule("windows of channels", "tflite", ("LOCAL_RESPONSE_NORMALIZATION",), others_agree,
-         "the reference kernel's windows lack their last channel; the optimised kernel's do not, nor ours",
-         "docs/decisions/whose-numbers.md"),
+         "the reference kernel's windows lack their last channel; the optimised kernel's do not, nor ours"),
     Rule("comparisons on coarse grids", "tflite",
          ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"), coarse,
-         "LiteRT takes scales for less than 1 and shifts by a negative number of bits",
-         "docs/decisions/whose-numbers.md"),
+         "LiteRT takes scales for less than 1 and shifts by a negative number of bits"),
     Rule("exponentials beyond single precision", "tflite", ("EXP",), overflows,
-         "LiteRT makes int16's table of infinities, whose conversion to integers C leaves open",
-         "docs/decisions/whose-numbers.md"),
+         "LiteRT makes int16's table of infinities, whose conversion to integers C leaves open"),
     Rule("functions of range 1", "onnx", ("RNN", "LSTM", "GRU", "Tanh", "Sigmoid", "Erf", "Gelu", "FastGelu"), of_one,
-         "ONNX Runtime's polynomials are off by a rounding of 1 near 0, where their values are small",
-         "docs/decisions/whose-numbers.md"),
+         "ONNX Runtime's polynomials are off by a rounding of 1 near 0, where their values are small"),
     Rule("1 and an error function", "tflite", ("GELU",), of_one,
-         "their sum is rounded where it cancels, in another place by each of both",
-         "docs/decisions/whose-numbers.md"),
+         "their sum is rounded where it cancels, in another place by each of both"),
     Rule("places in single precision", "onnx", ("Resize", "Upsample"), long_axes,
-         "ONNX Runtime computes places on an axis in single precision, which is coarse on long ones",
-         "docs/decisions/whose-numbers.md"),
+         "ONNX Runtime computes places on an axis in single precision, which is coarse on long ones"),
     Rule("codes and integers of a NaN", "onnx", ("QuantizeLinear", "DynamicQuantizeLinear", "Cast"), of_nan,
-         "nothing says what a NaN is as an integer: the largest here, the least or 0 in ONNX Runtime",
-         "docs/decisions/whose-numbers.md"),
+         "nothing says what a NaN is as an integer: the largest here, the least or 0 in ONNX Runtime"),
     Rule("comparisons with a NaN", "onnx", ("ArgMax", "ArgMin", "TopK", "ReduceMax", "ReduceMin", "Max", "Min",
                                             "MaxPool", "GlobalMaxPool", "Sign", "Clip", "Hardmax", "Unique"), of_nan,
-         "the standard leaves open whether a NaN is the largest, is passed over or stays",
-         "docs/decisions/whose-numbers.md"),
+         "the standard leaves open whether a NaN is the largest, is passed over or stays"),
     Rule("codes of a NaN", "tflite", ("QUANTIZE", "CAST"), of_nan,
-         "a conversion of NaN has no defined result in C, which LiteRT leaves it to",
-         "docs/decisions/whose-numbers.md"),
+         "a conversion of NaN has no defined result in C, which LiteRT leaves it to"),
     Rule("bytes without a grid", "tflite", (), without_grid,
-         "LiteRT takes small integers without a scale for codes of scale 0; here they are integers",
-         "docs/decisions/whose-numbers.md"),
+         "LiteRT takes small integers without a scale for codes of scale 0; here they are integers"),
     Rule("the largest of nothing", "onnx", ("MaxPool",), of_nothing,
-         "a window that holds no cell gives 0 here, the least float in ONNX Runtime; the standard says nothing",
-         "docs/decisions/whose-numbers.md"),
+         "a window that holds no cell gives 0 here, the least float in ONNX Runtime; the standard says nothing"),
     Rule("numbers that are all the same, normalised", "onnx", ("MeanVarianceNormalization",), without_spread,
-         "the function that the standard defines gives 0, ONNX Runtime divides 0 by 0",
-         "docs/decisions/whose-numbers.md"),
+         "the function that the standard defines gives 0, ONNX Runtime divides 0 by 0"),
     Rule("corners aligned by scales", "onnx", ("Resize",), between_sizes,
-         "ONNX's suite measures up to size * scale, ONNX Runtime up to the whole size",
-         "docs/decisions/whose-numbers.md"),
+         "ONNX's suite measures up to size * scale, ONNX Runtime up to the whole size"),
     Rule("a mean that is scaled first", "onnx", ("InstanceNormalization",), cancelled,
-         "ONNX Runtime scales x and its mean apart, so that what is left of both is rounded where it cancels",
-         "docs/decisions/whose-numbers.md"),
+         "ONNX Runtime scales x and its mean apart, so that what is left of both is rounded where it cancels"),
     Rule("sums of pairs in 16 bits", "onnx", ("MatMulInteger", "ConvInteger"), exact_sums,
-         "ONNX Runtime adds products of unsigned by signed bytes in pairs that saturate where there is no VNNI",
-         "docs/decisions/whose-numbers.md"),
-    Rule("codes of sums of pairs in 16 bits", "onnx", ("QLinearConv",), exact_codes, "the same, brought to a grid",
-         "docs/decisions/whose-numbers.md"),
+         "ONNX Runtime adds products of unsigned by signed bytes in pairs that saturate where there is no VNNI"),
+    Rule("codes of sums of pairs in 16 bits", "onnx", ("QLinearConv",), exact_codes, "the same, brought to a grid"),
 )
 
 
