@@ -20,6 +20,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from scarce import addresses
+
 ROOT = Path(__file__).resolve().parent.parent
 #: What a process that begins has imported by the time that it works.
 IMPORTED = ("cli.entry", "cli.converting", "cli.running", "cli.verifying", "cli.timing", "cli.recording", "page",
@@ -182,7 +184,7 @@ def child(asked: Mapping[str, Any]) -> None:
 def limit(which: str, size: int) -> None:
     """At most so much of something of RLIMIT_*; of memory, so much more than there is."""
     if which == "AS":
-        size += int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        size = addresses(size)
     resource.setrlimit(getattr(resource, f"RLIMIT_{which}"), (size, size))
 
 

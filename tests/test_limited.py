@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from sample_models import SAMPLES
+from scarce import scarce
 from tflite_writer import TFLiteWriter
 
 from nnx_convert import LimitError, convert, limited
@@ -23,7 +24,6 @@ from nnx_convert.artifact.container import pack, unpack
 from nnx_convert.artifact.encode import encode
 from nnx_convert.cli import entry
 from nnx_convert.frontends.tflite import metadata
-from nnx_convert.resources import _of_process as limits_of_process, memory
 
 F, BIG = "float32", 2 ** 31 - 1
 #: Bytes that the process may hold beside what it holds already, and seconds of processor time that a case may take.
@@ -206,15 +206,8 @@ CASES: dict[str, tuple[Callable[[], bytes], list[str], int, str]] = {
 @pytest.fixture
 def bounded() -> Iterator[None]:
     """Little memory, so that what is not refused fails."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    for forget in (memory, limits_of_process):           # what they found before, or find here, holds nowhere else
-        forget.cache_clear()
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + ROOM, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-    for forget in (memory, limits_of_process):
-        forget.cache_clear()
+    with scarce(ROOM):
+        yield
 
 
 @pytest.mark.usefixtures("bounded")

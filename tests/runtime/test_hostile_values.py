@@ -2,10 +2,8 @@
 NumPy and natively."""
 from __future__ import annotations
 
-import resource
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from cases_shape import CASES as SHAPE
 from odd import apart, outcome
 from row_case import GRIDS, Case, Instance, c, instances, keys, listed
 from row_runs import run, whole
+from scarce import scarce
 
 from nnx_convert import RunError
 from nnx_convert.resources import VARIABLE
@@ -58,11 +57,8 @@ MADE = [i for i in map(first, CASES) if whole_numbers(i)]
 def bounded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Little memory, and short loops."""
     monkeypatch.setenv(VARIABLE, "total_bytes=64M,loop_seconds=0.2")
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + ROOM, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    with scarce(ROOM):
+        yield
 
 
 @pytest.mark.usefixtures("bounded")
