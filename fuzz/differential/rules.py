@@ -38,6 +38,12 @@ class Single:
         """The inputs that are computed, in order."""
         return [self.model.given[n] for n in self.model.inputs]
 
+    @property
+    def apart(self) -> Array:
+        """How far each number is from the other's."""
+        found: Array = np.abs(self.ours.astype(np.float64) - self.theirs)
+        return found
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -161,7 +167,7 @@ def overflows(single: Single) -> bool:
 
 def of_one(single: Single) -> bool:
     """Apart by a few roundings of 1."""
-    return bool(np.nanmax(np.abs(single.ours.astype(np.float64) - single.theirs), initial=0.0) <= 5e-7)
+    return bool(np.nanmax(single.apart, initial=0.0) <= 5e-7)
 
 
 def long_axes(single: Single) -> bool:
@@ -169,8 +175,7 @@ def long_axes(single: Single) -> bool:
     x = single.inputs[0].astype(np.float64)
     slope = float(x.max() - x.min()) * max(*x.shape, *single.theirs.shape)
     allowed = 8 * np.finfo(np.float32).eps * slope
-    return single.attributes.get("mode") in (b"linear", b"cubic") and bool(
-        (np.abs(single.ours.astype(np.float64) - single.theirs) <= allowed).all())
+    return single.attributes.get("mode") in (b"linear", b"cubic") and bool((single.apart <= allowed).all())
 
 
 def of_nan(single: Single) -> bool:
@@ -188,11 +193,10 @@ def cancelled(single: Single) -> bool:
     """Apart by a few roundings of what the mean becomes when it is scaled before it is taken off."""
     x = single.inputs[0].astype(np.float64)
     axes = tuple(range(2, x.ndim))
-    model: Any = single.model
-    scale = np.abs(model.constants[model.nodes[-1].input[1]].astype(np.float64)).reshape(1, -1, *[1] * len(axes))
+    scale = np.abs(operand(single, 1).astype(np.float64)).reshape(1, -1, *[1] * len(axes))
     step = scale / np.sqrt(x.var(axes, keepdims=True) + single.attributes.get("epsilon", 1e-5))
     allowed = 4 * np.finfo(np.float32).eps * step * np.abs(x).max(axes, keepdims=True)
-    return bool((np.abs(single.ours.astype(np.float64) - single.theirs) <= allowed).all())
+    return bool((single.apart <= allowed).all())
 
 
 #: The rules, the first that holds is told.
