@@ -41,7 +41,8 @@ def test_an_index_leads_to_every_page(index: str) -> None:
 
 def test_what_pip_installs_is_an_extra() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    told = {name for path in TEXTS for name in re.findall(r"nnx-convert\[(\w+)\]", path.read_text(encoding="utf-8"))}
+    texts = "".join(path.read_text(encoding="utf-8") for path in TEXTS)
+    told = set(re.findall(r"(?:nnx-convert|'\.)\[(\w+)\]", texts))
     assert told and told <= set(extras)
 
 
