@@ -13,8 +13,9 @@ import numpy as np
 from . import ops  # noqa: F401  (fills the table)
 from .codes import OperandCode, OperationCode, OperationCodeEx, ResultCode
 from .errors import ModelError
-from .model import DEEPEST, Lifetime, Model, Operand, Operation, default_rim
+from .model import Lifetime, Model, Operand, Operation, default_rim
 from .ops.host import op_of
+from .resources import DEEPEST
 from .schema import EX_CODES, Checked, OpDef, OpError
 from .types import HOST_TYPES, NARROW_FLOATS, NARROW_INTS, QPC, ZERO_POINTS, ChannelQuant, Quant, Rim
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from .codes import FeatureLevel
 from .frozen import frozen
-from .resources import DEEPEST as DEEPEST  # noqa: PLC0414  (a run goes down by recursion)
 from .types import (
     UNKNOWN, Arg, ChannelQuant, Entry, Port, Quant, Rim, Scalar, Signature, Source, Tensor, Type, known)
 

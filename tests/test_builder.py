@@ -11,8 +11,9 @@ import pytest
 from nnx_convert.artifact import load
 from nnx_convert.builder import ModelBuilder
 from nnx_convert.codes import OperandCode as C, OperationCode as O, OperationCodeEx as X, ResultCode
-from nnx_convert.errors import ModelError
-from nnx_convert.model import DEEPEST, Lifetime, Model
+from nnx_convert.errors import ModelError, Oversized
+from nnx_convert.model import Lifetime, Model
+from nnx_convert.resources import DEEPEST, limited
 from nnx_convert.schema import OpDef
 from nnx_convert.types import ChannelQuant
 
@@ -295,6 +296,8 @@ def test_models_are_nested_as_deep_as_a_file_takes_them(tmp_path: Path) -> None:
         deep = nested(deep)
     deep.save(tmp_path / "deep.nnx")
     assert load(tmp_path / "deep.nnx").depth == deep.depth == DEEPEST
+    with limited(depth=3), pytest.raises(Oversized, match="nested more than 3 deep"):
+        load(tmp_path / "deep.nnx")
     with pytest.raises(ModelError, match="nested more than 16 deep"):
         nested(deep)
 

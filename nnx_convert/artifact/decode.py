@@ -17,9 +17,9 @@ from ..builder import ModelBuilder
 from ..codes import OperandCode, dtype_of
 from ..contents import DTYPES, contents
 from ..errors import ArtifactError, ModelError
-from ..model import DEEPEST, Model, Operand
-from ..resources import tick, within
+from ..model import Model, Operand
 from ..ops.host import op_of
+from ..resources import deep, tick, within
 from ..schema import HOST_CODES, OpDef
 from ..types import ChannelQuant, Entry, Port, Quant, Rim, Source, strings
 from .container import ALIGN, Buffer, unpack
@@ -50,7 +50,7 @@ def built(header: Fields, tail: memoryview) -> Model:
     for entry in _list(header, "models", _fields):
         file.models.append(file.model(entry))
     _need(bool(file.models), "it has no model")
-    return file.models[-1].model
+    return file.models[-1]
 
 
 def _need(condition: bool, text: str) -> None:
@@ -98,21 +98,13 @@ def _list(fields: Fields, key: str, item: Callable[[Any], Item]) -> list[Item]:
     return _items(_get(fields, key), item)
 
 
-@dataclass(frozen=True)
-class _Done:
-    """A model, and how deep the subgraphs in it are nested."""
-
-    model: Model
-    depth: int
-
-
 @dataclass
 class _File:
     """A checked container: its data, and the models made so far."""
 
     header: Fields
     tail: memoryview
-    models: list[_Done] = field(default_factory=list[_Done])
+    models: list[Model] = field(default_factory=list[Model])
     operations: int = 0
 
     def __post_init__(self) -> None:
@@ -129,16 +121,16 @@ class _File:
         _need(offset % ALIGN == 0 and offset + size <= len(self.tail), f"a blob at {offset} lies outside the data")
         return offset, size
 
-    def model(self, entry: Fields) -> _Done:
+    def model(self, entry: Fields) -> Model:
         """One model, through the builder."""
-        builder, depth = ModelBuilder(), 0
+        builder = ModelBuilder()
         tick()
         within("subgraphs", len(self.models) + 1, "its models are")
         self.operations += len(_list(entry, "operations", lambda v: v))
         within("operators", self.operations, "its operations are")
         try:
             for o in _list(entry, "operands", _fields):
-                depth = max(depth, self.operand(builder, o))
+                self.operand(builder, o)
             for operation in _list(entry, "operations", lambda v: _items(v, lambda x: x)):
                 self.operation(builder, operation)
             builder.relax_computation_float32_to_float16(_flag(_get(entry, "relaxed")))
@@ -147,10 +139,10 @@ class _File:
         except ModelError as error:
             raise ArtifactError(error.text, error.where) from error
         _fit(made)
-        return _Done(made, depth)
+        return made
 
-    def operand(self, builder: ModelBuilder, fields: Fields) -> int:
-        """Add an operand; returns how deep the model in it is nested."""
+    def operand(self, builder: ModelBuilder, fields: Fields) -> None:
+        """Add an operand."""
         code = self.number(_get(fields, "type"))
         dims = _list(fields, "dims", _whole)
         _need(len(dims) <= MOST_DIMS, "an operand has too many dimensions")
@@ -163,12 +155,10 @@ class _File:
             builder.set_operand_value(index, None)
         elif "model" in fields:
             inner = self.models[_whole(fields["model"], 0, len(self.models))]
-            _need(inner.depth < DEEPEST, "subgraphs are nested too deep")
-            builder.set_operand_value_from_model(index, inner.model)
-            return inner.depth + 1
+            deep(inner.depth, "subgraphs are")
+            builder.set_operand_value_from_model(index, inner)
         elif "hex" in fields or "blob" in fields:
             builder.set_operand_value(index, self.value(fields, OperandCode(code), dims))
-        return 0
 
     def value(self, fields: Fields, type_: OperandCode, dims: list[int]) -> np.ndarray[Any, Any]:
         """A constant of a type and a size."""
