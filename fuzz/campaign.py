@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import seeds
+from . import ROOT, seeds
 from .child import keep
 from .faults import Fault
 from .targets import TARGETS
@@ -64,7 +64,7 @@ def run(target: str, folder: Path, seconds: float, seed: int, blind: bool) -> Ou
         words = [sys.executable, "-m", "fuzz.child", target, str(folder), str(seconds - found.seconds), str(seed + n),
                  str(int(blind))]
         with open(folder / "log", "ab") as log:
-            ended = subprocess.run(words, cwd=seeds.ROOT, stdout=log, stderr=log, check=False).returncode
+            ended = subprocess.run(words, cwd=ROOT, stdout=log, stderr=log, check=False).returncode
         if not (folder / "count.json").exists():
             tail = (folder / "log").read_text(errors="replace")[-2000:]
             raise RuntimeError(f"{target} did not begin:\n{tail}")

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from . import ROOT
 from .watched import WATCHED
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ PATIENCE = 600
 LONGEST = 1 << 16
 #: Seconds between two counts.
 EVERY = 1.0
-ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "nnx_convert"
 
 Run = Callable[[bytes], None]

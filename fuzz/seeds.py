@@ -1,19 +1,16 @@
 """The models that mutation begins with, by name: this repository's, ONNX's own, those of $NNX_SHARED where it is."""
 from __future__ import annotations
 
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from operator import itemgetter
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-for folder in ("models", "tests", "tests/frontends/onnx", "tests/frontends/tflite"):
-    if str(ROOT / folder) not in sys.path:
-        sys.path.append(str(ROOT / folder))
+from . import ROOT, reach
+
+reach("models", "tests", "tests/frontends/onnx", "tests/frontends/tflite")
 
 #: What the names of models begin with that are not this repository's: files, and the cases of ONNX's own suite.
 FILE, SUITE = "file-", "suite-"
