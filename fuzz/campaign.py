@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from .targets import TARGETS
 
 #: Processes of one target that may end early before it is given up.
 ENDS = 20
-#: How libFuzzer tells of its coverage and of its inputs.
+#: How libFuzzer tells of its coverage.
 COVERAGE = re.compile(r"cov: (\d+)")
 
 
@@ -32,7 +33,7 @@ class Outcome:
     coverage: int = 0
     fresh: int = 0
     resident: int = 0
-    faults: dict[str, int] = field(default_factory=dict[str, int])
+    faults: Counter[str] = field(default_factory=Counter[str])
 
     def add(self, counts: dict[str, Any]) -> None:
         """What one process counted."""
@@ -40,8 +41,7 @@ class Outcome:
         self.seconds += counts["seconds"]
         self.processor += counts["processor"]
         self.resident = max(self.resident, counts["resident"])
-        for key, n in counts["faults"].items():
-            self.faults[key] = self.faults.get(key, 0) + n
+        self.faults.update(counts["faults"])
 
     def __str__(self) -> str:
         return (f"{self.target:8} {self.executions:9,} {self.seconds:8.0f} {self.processor:9.0f} "
@@ -94,5 +94,5 @@ def _ended(found: Outcome, folder: Path, code: int) -> None:
     where = re.findall(r'File "[^"]*nnx_convert/([^"]*)", line \d+ in (\w+)', log)
     place = ":".join(where[0]) if where else "nowhere"
     fault = Fault(f"{kind} {said and (said[1] or said[2])}", place, "the process ended", log)
-    found.faults[fault.key] = found.faults.get(fault.key, 0) + 1
+    found.faults[fault.key] += 1
     keep(folder / "faults", (folder / "last").read_bytes(), fault)

@@ -14,6 +14,7 @@ import random
 import resource
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,11 +46,11 @@ def main(target: str, folder: Path, seconds: float, seed: int, blind: bool) -> N
     from .faults import fault, limited
     from .targets import TARGETS
     limited()
-    counter, chosen = Counter(folder, seconds), TARGETS[target]
+    progress, chosen = Progress(folder, seconds), TARGETS[target]
 
     def run(data: bytes) -> None:
-        counter.before(data)
-        counter.after(data, fault(chosen, data))
+        progress.before(data)
+        progress.after(data, fault(chosen, data))
 
     def mutate(data: bytes, most: int, seed: int) -> bytes:
         found = mutated(data, random.Random(seed))
@@ -92,7 +93,7 @@ def _watch(target: str) -> None:
 
 
 @dataclass
-class Counter:
+class Progress:
     """What happened so far in one process: executions, faults, each of them kept once."""
 
     folder: Path
@@ -100,7 +101,7 @@ class Counter:
     executions: int = 0
     started: float = field(default_factory=time.monotonic)
     told: float = 0.0
-    faults: dict[str, int] = field(default_factory=dict[str, int])
+    faults: Counter[str] = field(default_factory=Counter[str])
 
     def before(self, data: bytes) -> None:
         """Keep the file that is run now, should the process end in it."""
@@ -112,7 +113,7 @@ class Counter:
         if found is not None:
             if found.key not in self.faults:
                 keep(self.folder / "faults", data, found)
-            self.faults[found.key] = self.faults.get(found.key, 0) + 1
+            self.faults[found.key] += 1
         now = time.monotonic()
         over = now - self.started > self.seconds
         if over or now - self.told > EVERY:
