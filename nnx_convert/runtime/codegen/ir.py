@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from .machine import Machine
-from .merging import merged
 
 #: What an instruction reads: the name of a value, or a number.
 Operand = str | int
@@ -58,6 +57,7 @@ class Module:
 
     def texts(self, most: int) -> list[str]:
         """The module as at most so many modules of about the same size, whose functions call each other."""
+        from .merging import merged              # whose expressions a run of code that is kept has no use for
         functions, tables = merged(self._functions)
         total = sum(map(len, functions.values()))
         count = min(most, -(-total // WORTH))

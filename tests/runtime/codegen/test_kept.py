@@ -259,6 +259,7 @@ def test_another_process_reads_what_a_run_needs_and_no_more(tmp_path: Path) -> N
         done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True,
                               text=True, check=True, timeout=60)
         return set(done.stdout.split())
-    table = {"llvmlite", "nnx_convert.schema", "nnx_convert.runtime.bind", "nnx_convert.runtime.codegen.tasks"}
+    table = {"llvmlite", "nnx_convert.schema", "nnx_convert.runtime.bind",
+             *(f"nnx_convert.runtime.codegen.{n}" for n in ("tasks", "merging"))}
     assert loaded() >= table
     assert not loaded() & (table | {"nnx_convert.runtime.kernel", "nnx_convert.runtime.plan"})
