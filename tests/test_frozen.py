@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import pytest
@@ -49,7 +49,8 @@ class Single:
 
 @pytest.mark.parametrize("given", [(1,), (1, (2, 3)), (2, (), "x")])
 def test_values_are_as_dataclasses_are(given: Any) -> None:
-    ours, theirs = Ours(*given), Theirs(*given)
+    ours = Ours(*given)
+    theirs: Any = Theirs(*given)
     assert repr(ours).replace("Ours", "Theirs") == repr(theirs) and hash(ours) == hash(theirs)
     assert is_dataclass(ours) and [f.name for f in fields(ours)] == ["a", "b", "aside"]
     assert replace(ours, aside=[1]) == ours
@@ -64,3 +65,14 @@ def test_one_field_is_a_value_too() -> None:
 
 def test_a_class_may_have_more_fields_than_the_one_it_is_made_of() -> None:
     assert repr(One(1, (4,))) == "One(a=1, b=(4,), c='c')" and One(1, (4,)).first == 4 and One(1) != One(1, c="d")
+
+
+@pytest.mark.parametrize("kind", [Ours, Theirs, One])
+@pytest.mark.parametrize("name", ["a", "b", "aside", "other", "first"])
+def test_nothing_of_a_value_can_be_set_or_taken_away(kind: Any, name: str) -> None:
+    value = kind(1, aside=[2])
+    with pytest.raises(FrozenInstanceError):
+        setattr(value, name, 3)
+    with pytest.raises(FrozenInstanceError):
+        delattr(value, name)
+    assert value == kind(1) and value.aside == [2]
