@@ -83,9 +83,8 @@ def _told(error: BaseException) -> Fault:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(home)]
     inner = frames[-1] if frames else None
     place = f"{inner.filename.removeprefix(home + '/')}:{inner.name}" if inner else "nowhere"
+    place = error.place if isinstance(error, Different) else place
     kind = {Hang: "hang", Different: "different"}.get(type(error), type(error).__name__)
     text = "".join(traceback.format_exception(error))
     said = str(error) if isinstance(error, Exception) else "more processor time than an input may take"
-    if isinstance(error, Different):
-        place = "runs" if "output" in said else said[:60]
     return Fault(kind, place, said[:300], text)

@@ -38,7 +38,11 @@ DEVICES = (Device(), Device(level=27), Device(level=29, ex=False), Device(level=
 
 
 class Different(Exception):
-    """Two answers that should be one."""
+    """Two answers that should be one; `place` is the same of two findings of one fault."""
+
+    def __init__(self, said: str, place: str = "") -> None:
+        super().__init__(said)
+        self.place = place or said[:60]
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def runs(data: bytes) -> object:
         return want                               # each run draws numbers of its own
     for i, (a, b) in enumerate(zip(got or (), want or (), strict=want is not None)):
         if (said := apart(a, b)) and not unsteady(model, given, i, want or []):
-            raise Different(f"output {i}: {said}")
+            raise Different(f"output {i}: {said}", "runs")
     return want
 
 
