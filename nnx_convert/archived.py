@@ -17,7 +17,7 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 
 from .errors import FormatError, Oversized
-from .reading import opened, reason
+from .reading import opened, reason, refuse_large_directory
 from .resources import hint, limits
 from .types import Array
 
@@ -36,10 +36,6 @@ HEADERS: dict[tuple[int, int], Any] = {(1, 0): np.lib.format.read_array_header_1
                                        (2, 0): np.lib.format.read_array_header_2_0}
 #: The longest header, in bytes.
 HEADER = 10_000
-#: The end of an archive: its mark, the size of its directory, and how far from the end of the file it is at most.
-END, END_OF_64, REACH = struct.Struct("<4s8xI"), struct.Struct("<4s36xQ"), 22 + (1 << 16) + 76
-#: The largest directory of an archive in bytes; in memory it takes ten times as much.
-DIRECTORY = 1 << 24
 #: Bytes that are read at once.
 PIECE = 1 << 24
 
@@ -50,9 +46,7 @@ def read_array(path: str) -> Array:
         begins_as(".npy", file, path)
         try:
             return _array(file, os.fstat(file.fileno()).st_size, limits().tensor)
-        except FormatError as error:
-            raise error.at(path) from error
-        except Oversized as error:
+        except (FormatError, Oversized) as error:
             raise error.at(path) from error
         except OSError as error:
             raise FormatError(f"cannot be read: {reason(error)}", path) from error
@@ -63,7 +57,7 @@ def read_archive(path: str) -> dict[str, Array]:
     with opened(path) as file:
         begins_as(".npz", file, path)
         try:
-            _small(file)
+            refuse_large_directory(file)
             with zipfile.ZipFile(file) as archive:
                 return _members(archive)
         except (FormatError, Oversized) as error:
@@ -120,18 +114,6 @@ def _array(file: IO[bytes], size: int, most: int, limit: str = "tensor_bytes") -
         raise FormatError(f"is no array: {error}") from error
 
 
-def _small(file: BinaryIO) -> None:
-    """Raise `FormatError` on an archive whose directory, which is read as a whole, is too large."""
-    file.seek(max(0, file.seek(0, 2) - REACH))
-    tail = file.read(REACH)
-    for mark, end in ((b"PK\5\6", END), (b"PK\6\6", END_OF_64)):
-        at = tail.rfind(mark)
-        size = end.unpack_from(tail, at)[1] if 0 <= at <= len(tail) - end.size else 0
-        if size > DIRECTORY and size != (1 << 32) - 1:
-            raise FormatError(f"its directory takes {size:,} bytes, {DIRECTORY:,} at most")
-    file.seek(0)
-
-
 def begins_as(kind: str, file: BinaryIO, path: str) -> None:
     """Raise `FormatError` where a file's first bytes are not those of its kind."""
     head = file.read(max(map(len, MAGIC.values())))
@@ -139,6 +121,6 @@ def begins_as(kind: str, file: BinaryIO, path: str) -> None:
     if head.startswith(MAGIC[kind]):
         return
     if head.startswith(tuple(MAGIC.values())):
-        text, hint = MISTAKEN[kind]
-        raise FormatError(text, path, hint)
+        text, remedy = MISTAKEN[kind]
+        raise FormatError(text, path, remedy)
     raise FormatError(f"cannot be read: it is no {kind} file", path)

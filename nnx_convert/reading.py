@@ -8,6 +8,7 @@ from __future__ import annotations
 import mmap
 import os
 import stat
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -27,6 +28,12 @@ RESOLVED = FLAGS | getattr(os, "O_NOFOLLOW", 0)
 LARGEST_TOML, DOTS = 1 << 22, 256
 #: Characters of a path that a fault shows.
 SHOWN = 100
+#: The end of a ZIP archive, in its two versions: a mark, the size of the archive's directory.
+ZIP_ENDS = {b"PK\5\6": struct.Struct("<4s8xI"), b"PK\6\6": struct.Struct("<4s36xQ")}
+#: How far from the end of the file it is at most.
+ZIP_REACH = 22 + (1 << 16) + 76
+#: The largest directory of an archive in bytes; in memory it takes ten times as much.
+DIRECTORY = 1 << 24
 
 
 def reason(error: Exception) -> str:
@@ -86,6 +93,18 @@ def json(data: bytes, kind: type[NnxError] = FormatError) -> Any:
         return loads(data.decode(), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise kind(f"is no JSON text: {error}") from error
+
+
+def refuse_large_directory(archive: BinaryIO) -> None:
+    """Raise `FormatError` on a ZIP archive whose directory, which `zipfile` reads as a whole, is too large."""
+    archive.seek(max(0, archive.seek(0, os.SEEK_END) - ZIP_REACH))
+    tail = archive.read(ZIP_REACH)
+    for mark, end in ZIP_ENDS.items():
+        at = tail.rfind(mark)
+        size = end.unpack_from(tail, at)[1] if 0 <= at <= len(tail) - end.size else 0
+        if size > DIRECTORY and size != (1 << 32) - 1:
+            raise FormatError(f"its directory takes {size:,} bytes, {DIRECTORY:,} at most")
+    archive.seek(0)
 
 
 def _no_number(name: str) -> float:

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from nnx_convert import FormatError, Oversized, limited
-from nnx_convert.archived import DIRECTORY, read_archive, read_array
+from nnx_convert.archived import read_archive, read_array
+from nnx_convert.reading import DIRECTORY
 
 
 def npy(shape: str, dtype: object = "<f4", size: int = 0, version: int = 1) -> bytes:

@@ -15,12 +15,13 @@ import flatbuffers.number_types as numbers
 import numpy as np
 
 from ...errors import FormatError
+from ...reading import ZIP_REACH, refuse_large_directory
 from . import records
 from .guard import Checked, File
 
 MAGIC, NAME = b"M001", "TFLITE_METADATA"
-#: The end of a ZIP archive, and how far from the end of the file it starts at most.
-ZIP_END, ZIP_REACH = b"PK\x05\x06", 22 + (1 << 16)
+#: The end of a ZIP archive.
+ZIP_END = b"PK\x05\x06"
 #: Of a file, as much of its end is looked at for what is packed behind the model.
 PACKED = 1 << 26
 #: No text is longer, no file of labels larger, no archive fuller.
@@ -137,7 +138,9 @@ def packed(file: File, wanted: list[str]) -> tuple[tuple[str, ...], tuple[str, .
     if bytes(file.bytes[-ZIP_REACH:]).rfind(ZIP_END) < 0:
         return (), ()
     try:
-        with zipfile.ZipFile(io.BytesIO(file.bytes[-PACKED:])) as archive:
+        whole = io.BytesIO(file.bytes[-PACKED:])
+        refuse_large_directory(whole)
+        with zipfile.ZipFile(whole) as archive:
             infos = {i.filename: i for i in archive.infolist()[:FILES]}
             held = [n for n in (*wanted, *(n for n in infos if "label" in n.lower())) if n in infos]
             if not held or infos[held[0]].file_size > LABELS:

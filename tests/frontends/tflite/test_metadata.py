@@ -20,6 +20,7 @@ from nnx_convert.emit.facts import facts
 from nnx_convert.emit.report import text
 from nnx_convert.errors import FormatError
 from nnx_convert.frontends.tflite.importer import load
+from nnx_convert.frontends.tflite.metadata import PACKED
 from nnx_convert.types import Entry, Source
 
 NAMES = ("label_names.txt", "other.bin")
@@ -115,6 +116,15 @@ def packed(method: int) -> bytes:
 def test_a_broken_archive_is_none(behind: bytes) -> None:
     source = load(model(b"", behind)).rim.source
     assert source is not None and source.labels == ()
+
+
+def test_an_archive_whose_directory_is_very_large_is_none() -> None:
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as z:
+        for i in range(260):
+            z.writestr(f"{i:065000}", b"")
+    source = load(model(b"", whole.getvalue())).rim.source
+    assert len(whole.getvalue()) < PACKED and source is not None and source.files == ()
 
 
 @pytest.mark.parametrize("place", range(0, len(described()), 3))
