@@ -89,6 +89,7 @@ class Reader:
             looked_at(block)
             self.said = None
         elif word == "output":
+            assert block.text.strip(" .\n"), "an output of which nothing is shown"
             same = self.said is None or doctest.OutputChecker().check_output(block.text, self.said, LIKE)
             assert same, f"it says\n{self.said}\nand not\n{block.text}"
         elif word == "file":

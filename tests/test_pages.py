@@ -37,6 +37,7 @@ OPS = "", "bash", "nnx-convert ops CONV_2D"
 #: What a page may not say, and how that is told: a page that cannot fail would say nothing.
 WRONG = {
     "another output": (page(OPS, ("output", "text", "DEPTHWISE_CONV_2D\n...")), "and not"),
+    "any output": (page(OPS, ("output", "text", "...")), "nothing is shown"),
     "another code": (page(("ends with 1", "bash", "nnx-convert ops CONV_2D")), "ends with 0"),
     "a command that fails": (page(("", "bash", "nnx-convert ops NONE\nnnx-convert ops")), "ops NONE ends with 2"),
     "a shell that fails": (page(("", "bash", "false | true")), "it ends with 1"),
