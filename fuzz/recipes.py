@@ -25,12 +25,15 @@ from .targets import TARGETS
 Recipe = dict[str, Any]
 
 
-def bases(format: str, foreign: bool = True) -> dict[str, bytes]:
-    """The seeds of a format by name, those by others among them or not; of a FlatBuffer, as edits write it."""
-    found = seeds.seeds(format, foreign)
-    if format != "tflite":
-        return found
-    return {n: packed(root)[0] if (root := tree(d)) else d for n, d in found.items()}
+def bases(format: str) -> dict[str, bytes]:
+    """The seeds of a format by name as edits write them, those by others among them."""
+    return {n: _rewritten(format, d) for n, d in seeds.seeds(format).items()}
+
+
+def _rewritten(format: str, data: bytes) -> bytes:
+    """A seed as edits write it: a FlatBuffer in the order of its tree."""
+    root = tree(data) if format == "tflite" else None
+    return packed(root)[0] if root else data
 
 
 def made(recipe: Recipe) -> bytes | None:
@@ -38,7 +41,7 @@ def made(recipe: Recipe) -> bytes | None:
     if "file" in recipe:
         return zlib.decompress(b64decode(recipe["file"]))
     format, _, name = recipe["base"].partition(":")
-    data = bases(format, foreign(recipe["base"])).get(name, b"")
+    data = _rewritten(format, seeds.seeds(format, foreign(recipe["base"])).get(name, b""))
     if (len(data), zlib.crc32(data)) != (recipe["size"], recipe["check"]):
         return None
     for offset, length, new in recipe["splices"]:
