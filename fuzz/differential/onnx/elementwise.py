@@ -5,11 +5,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from onnx import TensorProto
-
 from ..draw import Shape, Unfit
 from ..growing import broadcast
-from .growing import Growing, Value, step
+from .growing import Growing, Value, step, type_code
 
 Range = tuple[float, float]
 #: Functions of floats: the version they came with, and the range of what they give for a range.
@@ -226,10 +224,6 @@ def parametric(m: Growing, x: Value) -> None:
     m.op("PRelu", [x, slopes], [m.made("float32", x.shape, -x.bound, x.bound)])
 
 
-CASTS = {"float32": TensorProto.FLOAT, "int32": TensorProto.INT32, "int64": TensorProto.INT64,
-         "bool": TensorProto.BOOL, "uint8": TensorProto.UINT8, "int8": TensorProto.INT8}
-
-
 @step("fibc", weight=2)
 def cast(m: Growing, x: Value) -> None:
     """Cast to another type that holds the numbers."""
@@ -237,7 +231,7 @@ def cast(m: Growing, x: Value) -> None:
     if x.kind == "f" and x.bound > 1e8 or to == "uint8" and x.low < 0:
         raise Unfit
     low, high = (0, 1) if to == "bool" else (x.low, x.high)
-    m.op("Cast", [x], [m.made(to, x.shape, low, high)], to=CASTS[to])
+    m.op("Cast", [x], [m.made(to, x.shape, low, high)], to=type_code(to))
 
 
 @step("f", since=10)

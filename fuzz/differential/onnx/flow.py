@@ -1,11 +1,10 @@
 """Steps that hold graphs themselves: If, Loop and Scan with small bodies."""
 from __future__ import annotations
 
-import numpy as np
 from onnx import GraphProto, ValueInfoProto, helper, numpy_helper
 
 from ..draw import Unfit
-from .growing import Growing, Value, step
+from .growing import Growing, Value, step, type_code
 
 
 def body(m: Growing, inputs: list[Value], seen: list[Value]) -> tuple[Growing, list[Value]]:
@@ -27,8 +26,7 @@ def graph(inside: Growing, inputs: list[Value], outputs: list[Value]) -> GraphPr
 
 def info(v: Value, sized: bool = True) -> ValueInfoProto:
     """A value's name, type and shape."""
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(v.dtype))
-    return helper.make_tensor_value_info(v.name, kind, list(v.shape) if sized else None)
+    return helper.make_tensor_value_info(v.name, type_code(v.dtype), list(v.shape) if sized else None)
 
 
 @step("fi", range(5))

@@ -59,6 +59,11 @@ def weighted(version: int) -> list[Kind]:
     return [kind for kind in ordered(STEPS, __package__, FAMILIES) if kind.since <= version for _ in range(kind.weight)]
 
 
+def type_code(dtype: str) -> int:
+    """The standard's number of a type."""
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+
 class Growing(Growth[Value]):
     """A graph of a version of the standard. `prefix` keeps the names of bodies apart."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import GraphProto, NodeProto, helper, numpy_helper
 
 from ..draw import Array, Draw
-from .growing import Growing
+from .growing import Growing, type_code
 
 VERSIONS = tuple(range(7, 22))
 Tensors = Mapping[str, Array]
@@ -46,8 +46,7 @@ class Onnx:
 
     def _info(self, name: str, shape: tuple[int, ...] | None) -> Any:
         sizes = None if shape is None else [f"{name}_{i}" for i in range(len(shape))] if self.open else shape
-        return helper.make_tensor_value_info(
-            name, helper.np_dtype_to_tensor_dtype(np.dtype(self.dtypes[name])), sizes)
+        return helper.make_tensor_value_info(name, type_code(self.dtypes[name]), sizes)
 
     @property
     def operators(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..draw import Unfit
-from .growing import Growing, Value, step
+from .growing import Growing, Value, step, type_code
 
 
 @step("fib", range(1, 5), since=9)
@@ -113,7 +113,8 @@ def statistics(m: Growing, x: Value) -> None:
 def made_of_shapes(m: Growing, x: Value) -> None:
     """EyeLike and Range."""
     if m.draw.chance(0.5) and x.size:
-        m.op("EyeLike", [x], [m.made("float32", x.shape, 0, 1)], k=m.draw.between(-2, 2), dtype=1)
+        m.op("EyeLike", [x], [m.made("float32", x.shape, 0, 1)], k=m.draw.between(-2, 2),
+             dtype=type_code("float32"))
     elif m.version >= 11:
         start, count, by = m.draw.between(-5, 5), m.draw.between(1, 20), m.draw.one([1, 2, -1, -3])
         ends = [m.constant(n, x.dtype) for n in (start, start + count * by, by)]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ..draw import Unfit
 from ..growing import broadcast
-from .growing import ACT, CODES, Growing, Value, step
+from .growing import ACT, CODES, Growing, Value, step, type_code
 
 Range = tuple[float, float]
 #: Functions of floats and the range of what they give for a range; those of POSITIVE take only what is above zero.
@@ -288,9 +288,6 @@ def parametric(m: Growing, x: Value) -> None:
     m.op("PRELU", [x, slopes], [m.result(x, x.shape, -2 * x.bound, 2 * x.bound)])
 
 
-CASTS = {"float32": 0, "int32": 2, "int64": 4, "bool": 6, "int8": 9, "int16": 7, "uint8": 3}
-
-
 @step("fib", weight=2)
 def cast(m: Growing, x: Value) -> None:
     """CAST between floats, integers and truth values."""
@@ -300,7 +297,7 @@ def cast(m: Growing, x: Value) -> None:
         raise Unfit
     low, high = (0, 1) if to == "bool" else (x.low, x.high)
     m.op("CAST", [x], [m.made(to, x.shape, low, high)], "CastOptions",
-         {"InDataType": CASTS[x.dtype], "OutDataType": CASTS[to]})
+         {"InDataType": type_code(x.dtype), "OutDataType": type_code(to)})
 
 
 @step("fq", weight=3)

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import tflite
 from tflite_writer import OptionValue, sparsify
 
 from ..draw import LARGEST, Array, Draw, Shape, Unfit
@@ -65,6 +66,11 @@ def step(kinds: str, ranks: range = range(7), weight: int = 1) -> Callable[[Step
 def weighted() -> list[Kind]:
     """The steps, each as often as its weight says."""
     return [kind for kind in ordered(STEPS, __package__, FAMILIES) for _ in range(kind.weight)]
+
+
+def type_code(dtype: str) -> int:
+    """The schema's number of a type."""
+    return int(getattr(tflite.TensorType, dtype.upper()))
 
 
 class Growing(Growth[Value]):

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..draw import Unfit
 from .elementwise import activation
-from .growing import ACT, Growing, Value, step
+from .growing import ACT, Growing, Value, step, type_code
 from .images import product, said, windows
 
 
@@ -53,7 +53,7 @@ def unique(m: Growing, x: Value) -> None:
     if x.kind == "f":
         x = m.op("ROUND", [m.tamed(x)], [m.made("float32", x.shape, x.low, x.high)])
     found, places = m.counted(x.dtype), m.made("int32", x.shape, 0, x.size)
-    m.op("UNIQUE", [x], [found, places], "UniqueOptions", {"IdxOutType": 2})
+    m.op("UNIQUE", [x], [found, places], "UniqueOptions", {"IdxOutType": type_code("int32")})
     m.forget(found)
 
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from ..draw import Unfit
-from .growing import CODES, Growing, Value, step
+from .growing import CODES, Growing, Value, step, type_code
 
 
 @step("fqib", weight=3)
@@ -241,7 +241,7 @@ def about_shapes(m: Growing, x: Value) -> None:
         m.op(name, [x], [m.made(x.dtype, x.shape, 0, 0)], "ZerosLikeOptions")
     elif name == "SHAPE":
         to = m.draw.one(["int32", "int64"])
-        m.op(name, [x], [m.made(to, (x.rank,), 0, 1e3)], "ShapeOptions", {"OutType": 2 if to == "int32" else 4})
+        m.op(name, [x], [m.made(to, (x.rank,), 0, 1e3)], "ShapeOptions", {"OutType": type_code(to)})
     else:
         m.op(name, [x], [m.made("int32", (), 0, 6)], "RankOptions")
 
@@ -302,7 +302,7 @@ def largest(m: Growing, x: Value) -> None:
     to = m.draw.one(["int32", "int64"])
     name, table = m.draw.one([("ARG_MAX", "ArgMaxOptions"), ("ARG_MIN", "ArgMinOptions")])
     m.op(name, [x, m.int32(axis)], [m.made(to, left, 0, x.shape[axis])], table,
-         {"OutputType": 2 if to == "int32" else 4}, 2 if x.kind == "q" else 1)
+         {"OutputType": type_code(to)}, 2 if x.kind == "q" else 1)
 
 
 @step("fi", range(1, 5))
