@@ -16,10 +16,10 @@ MODULES_REFUSED = {
     "requests", "httpx", "aiohttp", "urllib3", "webbrowser", "xml", "pty"}
 CALLS_REFUSED = {"eval", "exec", "compile", "__import__", "breakpoint"}
 ATTRIBUTES_REFUSED = {
-    ("os", "system"), ("os", "popen"), ("os", "startfile"), *(("os", f"exec{n}") for n in ("l", "le", "lp", "lpe", "v",
-                                                                                        "ve", "vp", "vpe")),
-    *(("os", f"spawn{n}") for n in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")), ("builtins", "eval"),
-    ("builtins", "exec"), ("tempfile", "mktemp"), ("np", "fromregex"), ("numpy", "fromregex")}
+    ("os", "system"), ("os", "popen"), ("os", "startfile"), ("builtins", "eval"), ("builtins", "exec"),
+    ("tempfile", "mktemp"),
+    *(("os", how + what) for how in ("exec", "spawn") for what in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")),
+    *((owner, name) for owner in ("np", "numpy") for name in ("fromregex", "save", "savez", "savez_compressed"))}
 #: The exceptions: where, what, and why that runs no file's words.
 ALLOWED = {
     ("signature.py", "eval"): "annotations of functions that are written in this package or by its caller",
@@ -57,8 +57,6 @@ def called(node: ast.Call) -> Iterator[str]:
             yield f"{owner}.{f.attr}"
         if (owner, f.attr) in (("np", "load"), ("numpy", "load")) and given.get("allow_pickle") != "False":
             yield "np.load"
-        if (owner, f.attr) in (("np", "save"), ("np", "savez")):
-            yield f"{owner}.{f.attr}"
     if given.get("shell", "False") != "False":
         yield "shell"
     if given.get("allow_pickle", "False") != "False":
@@ -73,7 +71,8 @@ def test_no_module_runs_what_it_reads_or_calls_anybody(path: Path) -> None:
 @pytest.mark.parametrize("text", [
     "import pickle", "from urllib.request import urlopen", "eval(x)", "exec(x)", "import os\nos.system(x)",
     "import numpy as np\nnp.load(f)", "import numpy as np\nnp.load(f, allow_pickle=True)", "run(x, shell=True)",
-    "compile(x, 'f', 'exec')", "def f():\n    import socket", "import yaml", "__import__(x)"])
+    "import numpy\nnumpy.savez_compressed(f, x)", "compile(x, 'f', 'exec')", "def f():\n    import socket", "import yaml",
+    "__import__(x)"])
 def test_such_a_module_would_be_found(text: str, tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text(text)
     assert [*faults(tmp_path / "m.py")]
