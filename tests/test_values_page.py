@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from odd import answer, apart
+from odd import apart, outcome
 from row_case import GRIDS, Case, Instance, made
 from row_runs import model
 from row_twins import twin
 
-from nnx_convert import CompiledModel
 from nnx_convert.schema import OPS
 from nnx_convert.types import Tensor, Type
 
@@ -53,7 +52,7 @@ def test_a_row_is_true(row: tuple[Any, ...], backend: str) -> None:
     op, of, to, given, gives = row
     found, fed = instance(op, of, to, given)
     made_, values = model(found, lambda n: fed[n] and isinstance(found.inputs[n], Tensor))
-    got = answer(CompiledModel(made_, backend=backend, threads=1), values)
+    got = outcome(made_, values, backend)
     if gives.startswith("error: "):
         assert isinstance(got, str) and gives.removeprefix("error: ") in got
     else:

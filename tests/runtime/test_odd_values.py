@@ -15,7 +15,7 @@ from cases_image import CASES as IMAGE
 from cases_models import CASES as MODELS
 from cases_shape import CASES as SHAPE
 from full import FULL
-from odd import Array, answer, apart, bent
+from odd import Array, answer, apart, bent, outcome
 from row_case import GRIDS, Case, Instance, instances, keys, listed
 from row_runs import usual
 from row_twins import twin
@@ -101,6 +101,5 @@ def test_a_row_without_elements_gives_the_same_natively(name: str) -> None:
     cases = [c for c in CASES if c.op == name]
     some = cases if FULL else {c.form: c for c in cases}.values()
     tried = [each for case in some for i in made(case) if i.key == keys(case)[0] for each in emptied(i)]
-    found = {label: (answer(CompiledModel(m, backend="numpy", threads=1), given),
-                     answer(CompiledModel(m, backend="native", threads=1), given)) for label, m, given in tried}
+    found = {label: (outcome(m, given, "numpy"), outcome(m, given, "native")) for label, m, given in tried}
     assert not {label: why for label, (one, other) in found.items() if (why := apart(one, other))}
