@@ -16,8 +16,8 @@ Edge = tuple[int, int]
 class Ranks:
     """A layered drawing: in each rank, from the inputs down, what stands side by side, from left to right.
 
-    A number below that of the nodes is one. A larger one is a bend of an edge that passes the rank; `bends` has those
-    of each edge, in order.
+    Nodes have the numbers below their count. Those from there on are bends, where an edge passes a rank; `bends` has
+    those of each edge, in order.
     """
 
     ranks: tuple[tuple[int, ...], ...]
