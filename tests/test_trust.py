@@ -71,8 +71,8 @@ def test_no_module_runs_what_it_reads_or_calls_anybody(path: Path) -> None:
 @pytest.mark.parametrize("text", [
     "import pickle", "from urllib.request import urlopen", "eval(x)", "exec(x)", "import os\nos.system(x)",
     "import numpy as np\nnp.load(f)", "import numpy as np\nnp.load(f, allow_pickle=True)", "run(x, shell=True)",
-    "import numpy\nnumpy.savez_compressed(f, x)", "compile(x, 'f', 'exec')", "def f():\n    import socket", "import yaml",
-    "__import__(x)"])
+    "import numpy\nnumpy.savez_compressed(f, x)", "compile(x, 'f', 'exec')", "def f():\n    import socket",
+    "import yaml", "__import__(x)"])
 def test_such_a_module_would_be_found(text: str, tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text(text)
     assert [*faults(tmp_path / "m.py")]
