@@ -7,22 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from ..draw import Array, Unfit
+from ..draw import Unfit
 from .growing import Growing, Value, step
 from .products import BYTES, grid
 
 
-def paired(m: Growing, x: Value, dtype: str, bound: float) -> Value:
-    """x through codes on a grid for numbers up to a bound, floats again."""
+def coded(m: Growing, x: Value, dtype: str, bound: float) -> tuple[Value, str, str]:
+    """x as codes on a grid for numbers up to a bound, their scale and their zero point."""
     scale, zero = grid(m, dtype, bound)
     s, z = m.constant(scale, "float32"), m.constant(zero, dtype)
-    codes = m.op("QuantizeLinear", [x, s, z], [m.made(dtype, x.shape, *BYTES[dtype])])
+    return m.op("QuantizeLinear", [x, s, z], [m.made(dtype, x.shape, *BYTES[dtype])]), s, z
+
+
+def paired(m: Growing, x: Value, dtype: str, bound: float) -> Value:
+    """x through such codes, floats again."""
+    codes, s, z = coded(m, x, dtype, bound)
+    scale, zero = m.constants[s].item(), m.constants[z].item()
     low, high = ((c - zero) * scale for c in BYTES[dtype])
     return m.op("DequantizeLinear", [codes, s, z], [m.made("float32", x.shape, low, high)])
 
 
-def weights(m: Growing, shape: tuple[int, ...], axis: int, outputs: int, spread: float) -> tuple[str, Array]:
-    """Dequantised constant weights of int8, with a scale per output at times, and their scales."""
+def weights(m: Growing, shape: tuple[int, ...], axis: int, outputs: int, spread: float) -> str:
+    """Dequantised constant weights of int8, with a scale per output at times."""
     each = m.version >= 13 and m.draw.chance(0.5)
     scales = np.asarray(m.draw.numbers.uniform(0.5, 1.5, outputs if each else ()) * spread / 127, np.float32)
     codes = m.constant(m.draw.integers(shape, -127, 127, "int8"))
@@ -31,7 +37,7 @@ def weights(m: Growing, shape: tuple[int, ...], axis: int, outputs: int, spread:
     more: dict[str, Any] = {"axis": axis} if each else {}
     m.op("DequantizeLinear", [codes, m.constant(scales), zero], [w], **more)
     m.forget(w)
-    return w.name, scales
+    return w.name
 
 
 @step("f", range(2, 5), since=10, weight=3)
@@ -44,14 +50,14 @@ def product(m: Growing, x: Value) -> None:
     if x.rank == 2:
         columns = m.draw.between(1, 8)
         spread = 1 / math.sqrt(x.shape[1])
-        w, _ = weights(m, (x.shape[1], columns), 1, columns, spread)
+        w = weights(m, (x.shape[1], columns), 1, columns, spread)
         bound = x.bound * 2
         y = m.op("MatMul", [x, w], [m.made("float32", (x.shape[0], columns), -bound, bound)])
     else:
         outputs, kernel = m.draw.between(1, 5), [m.draw.between(1, min(3, n)) for n in x.shape[2:]]
         sizes = [n - k + 1 for n, k in zip(x.shape[2:], kernel, strict=True)]
         spread = 1 / math.sqrt(x.shape[1] * math.prod(kernel))
-        w, _ = weights(m, (outputs, x.shape[1], *kernel), 0, outputs, spread)
+        w = weights(m, (outputs, x.shape[1], *kernel), 0, outputs, spread)
         bound = x.bound * 2
         y = m.op("Conv", [x, w], [m.made("float32", (x.shape[0], outputs, *sizes), -bound, bound)])
         if m.draw.chance(0.4):
@@ -83,29 +89,20 @@ def element(m: Growing, x: Value) -> None:
     paired(m, y, dtype, max(y.bound, 0.1))
 
 
-def coded(m: Growing, x: Value) -> tuple[list[Value | str], str]:
-    """x as codes with its scale and zero point, and their type."""
-    x, dtype = m.tamed(x), m.draw.one(["uint8", "int8"])
-    if 0 in x.shape:
-        raise Unfit
-    scale, zero = grid(m, dtype, x.bound)
-    s, z = m.constant(scale, "float32"), m.constant(zero, dtype)
-    codes = m.op("QuantizeLinear", [x, s, z], [m.made(dtype, x.shape, *BYTES[dtype])])
-    return [codes, s, z], dtype
-
-
 @step("f", range(1, 5), since=10, weight=2)
 def microsoft(m: Growing, x: Value) -> None:
     """QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearGlobalAveragePool."""
-    given, dtype = coded(m, x)
-    shape = x.shape
+    tame, shape, dtype = m.tamed(x), x.shape, m.draw.one(["uint8", "int8"])
+    if 0 in shape:
+        raise Unfit
+    given = [*coded(m, tame, dtype, tame.bound)]
     name = m.draw.one(["QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu",
                        *["QLinearGlobalAveragePool"] * (x.rank == 4)])
     out, zero = grid(m, dtype, x.bound * 1.5)
     to = [m.constant(out, "float32"), m.constant(zero, dtype)]
     more: dict[str, Any] = {}
     if name in ("QLinearAdd", "QLinearMul"):
-        given = [*given, *given]
+        given *= 2
     elif name == "QLinearGlobalAveragePool":
         shape, more = (*x.shape[:2], 1, 1), {"channels_last": 0}
     elif name == "QLinearLeakyRelu":
