@@ -95,7 +95,7 @@ def microsoft(m: Growing, x: Value) -> None:
     tame, shape, dtype = m.tamed(x), x.shape, m.draw.one(["uint8", "int8"])
     if 0 in shape:
         raise Unfit
-    given = [*coded(m, tame, dtype, tame.bound)]
+    given: list[Value | str] = [*coded(m, tame, dtype, tame.bound)]
     name = m.draw.one(["QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu",
                        *["QLinearGlobalAveragePool"] * (x.rank == 4)])
     out, zero = grid(m, dtype, x.bound * 1.5)
