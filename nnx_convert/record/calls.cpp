@@ -70,6 +70,14 @@ int set_output(ANeuralNetworksExecution* execution, int32_t index, void* buffer,
   return ANEURALNETWORKS_NO_ERROR;
 }
 
+/// What a call tells about a device.
+template <typename T>
+int told(const ANeuralNetworksDevice* device, T* place, T value) {
+  if (device == nullptr || place == nullptr) return ANEURALNETWORKS_UNEXPECTED_NULL;
+  *place = value;
+  return ANEURALNETWORKS_NO_ERROR;
+}
+
 bool inside(const ANeuralNetworksMemory* memory, size_t offset, size_t length) {
   return offset <= memory->size && length <= memory->size - offset;
 }
@@ -352,27 +360,19 @@ int ANeuralNetworks_getDevice(uint32_t devIndex, ANeuralNetworksDevice** device)
 }
 
 int ANeuralNetworksDevice_getName(const ANeuralNetworksDevice* device, const char** name) {
-  if (device == nullptr || name == nullptr) return ANEURALNETWORKS_UNEXPECTED_NULL;
-  *name = "nnx-recorder";
-  return ANEURALNETWORKS_NO_ERROR;
+  return told(device, name, "nnx-recorder");
 }
 
 int ANeuralNetworksDevice_getType(const ANeuralNetworksDevice* device, int32_t* type) {
-  if (device == nullptr || type == nullptr) return ANEURALNETWORKS_UNEXPECTED_NULL;
-  *type = ANEURALNETWORKS_DEVICE_CPU;
-  return ANEURALNETWORKS_NO_ERROR;
+  return told(device, type, int32_t{ANEURALNETWORKS_DEVICE_CPU});
 }
 
 int ANeuralNetworksDevice_getVersion(const ANeuralNetworksDevice* device, const char** version) {
-  if (device == nullptr || version == nullptr) return ANEURALNETWORKS_UNEXPECTED_NULL;
-  *version = "1";
-  return ANEURALNETWORKS_NO_ERROR;
+  return told(device, version, "1");
 }
 
 int ANeuralNetworksDevice_getFeatureLevel(const ANeuralNetworksDevice* device, int64_t* featureLevel) {
-  if (device == nullptr || featureLevel == nullptr) return ANEURALNETWORKS_UNEXPECTED_NULL;
-  *featureLevel = ANEURALNETWORKS_FEATURE_LEVEL_8;
-  return ANEURALNETWORKS_NO_ERROR;
+  return told(device, featureLevel, int64_t{ANEURALNETWORKS_FEATURE_LEVEL_8});
 }
 
 int ANeuralNetworksCompilation_createForDevices(ANeuralNetworksModel* model, const ANeuralNetworksDevice* const*,
