@@ -83,8 +83,8 @@ def _told(path: str | Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
-        missing = isinstance(error, FileNotFoundError) and not os.path.isdir(os.path.dirname(os.path.abspath(path)))
-        hint = f"there is no folder {os.path.dirname(os.path.abspath(path))}" if missing else ""
+        folder = os.path.dirname(os.path.abspath(path)) if isinstance(error, FileNotFoundError) else ""
+        hint = f"there is no folder {folder}" if folder and not os.path.isdir(folder) else ""
         raise UsageError(f"cannot be written: {reason(error)}", os.fspath(path), hint) from error
 
 
