@@ -91,8 +91,8 @@ class Limits:
             most, seconds = known[name].metadata["most"], isinstance(known[name].default, float)
             number = isinstance(value, int | float) if seconds else isinstance(value, int)
             if isinstance(value, bool) or not number or not 0 < value <= most:
-                raise UsageError(f"{name} is a {'' if seconds else 'whole '}number from 1 to {most}, "
-                                 f"not {value!r:.40}")
+                allowed = f"a number above 0, {most} at most" if seconds else f"a whole number from 1 to {most}"
+                raise UsageError(f"{name} is {allowed}, not {value!r:.40}")
         return replace(self, **values)
 
 
@@ -131,6 +131,7 @@ def _of_process(text: str) -> Limits:
 
 
 _now: ContextVar[Limits | None] = ContextVar("limits", default=None)
+
 
 @dataclass
 class _Work:
