@@ -309,4 +309,7 @@ def spelt(level: int) -> str:
 
 def level_of(text: str) -> int:
     """The feature level of such a text, with or without its letters; raises `ValueError` on what is no number."""
-    return levelled(int(text.removeprefix("fl")))
+    number = text.removeprefix("fl")
+    if not number.isdecimal():
+        raise ValueError(f"{text!r:.40} is no feature level")
+    return levelled(int(number))

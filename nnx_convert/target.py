@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from .codes import LEVELS, FeatureLevel, levelled, spelt
+from .codes import LEVELS, FeatureLevel, level_of, levelled, spelt
 from .errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,6 +35,16 @@ class Target:
     int64: Literal["exact", "narrow"] = "exact"
     qdq: Literal["codes", "floats"] = "codes"
     limits: Limits | None = None
+
+    @classmethod
+    def named(cls, name: str) -> Target:
+        """A feature level as 30 or fl6, or a device's .toml file; raises `UsageError` where it is neither."""
+        if name.endswith(".toml"):
+            return cls.from_toml(name)
+        try:
+            return cls(level_of(name))
+        except ValueError as error:
+            raise UsageError(str(error), hint="it is a number as 30, fl6, or a .toml file") from error
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Target:

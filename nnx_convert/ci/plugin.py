@@ -46,10 +46,9 @@ class ModelUnderTest:
         __tracebackhide__ = True
         if isinstance(target, Target):
             device = target
-        elif str(target).endswith(".toml"):
-            device = Target.from_toml(located(str(target), self.folders))
         else:
-            device = Target(int(str(target).removeprefix("fl")))
+            name = str(target)
+            device = Target.named(located(name, self.folders) if name.endswith(".toml") else name)
         asked = conditions(fail_on)
         found = check(self.path, device, shapes=self.shapes)
         if met := [c.text for c in asked if c.met(found)]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import comparison
 from ..check import conditions
+from ..codes import level_of
 from ..errors import UsageError, among, near
 from ..reading import toml
 from ..resources import Limits, limits
@@ -152,10 +153,10 @@ def read_target(table: Table, value: Any) -> Target:
 
 def level(value: Any) -> int:
     """A feature level; raises `UsageError` where there is none."""
-    number = str(value).removeprefix("fl")
-    if isinstance(value, bool) or not number.isdecimal() or len(number) > 9:
-        raise wrong('a feature level as 29 or "fl7", or a .toml file', value)
-    return Target(int(number)).level
+    try:
+        return Target(level_of(str(value))).level
+    except ValueError as error:
+        raise wrong('a feature level as 29 or "fl7", or a .toml file', value) from error
 
 
 def read_comparison(table: Table) -> Comparison:

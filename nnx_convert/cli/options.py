@@ -197,7 +197,7 @@ def targeted_by(options: dict[str, Any]) -> dict[str, Any]:
     asked: dict[str, Any] = {n: options[n] for n in ways if context is None or context.get_parameter_source(
         n) is not ParameterSource.DEFAULT}
     asked |= {n: False for n, lacking in (("ex", no_ex), ("experimental", none)) if lacking}
-    found = Target.from_toml(device) if device.endswith(".toml") else Target(codes.level_of(device))
+    found = Target.named(device)
     rest = {n: v for n, v in options.items() if n not in ways}
     return {**rest, "target": replace(found, **asked)}
 
