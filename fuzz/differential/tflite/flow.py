@@ -37,7 +37,7 @@ def condition(m: Growing, x: Value) -> None:
         inside.grow(m.draw.between(0, 2))
         last = inside.pick(lambda v: (v.dtype, v.shape, v.grid) == (x.dtype, x.shape, x.grid)) or own
         if last is own:
-            last = inside.op("RESHAPE", [own, inside.int32(list(x.shape))], [inside.like(own)], "ReshapeOptions") \
+            last = inside.op("RESHAPE", [own, inside.ints(list(x.shape))], [inside.like(own)], "ReshapeOptions") \
                 if x.shape else own
         low, high = min(low, last.low), max(high, last.high)
         branches.append(closed(m, inside, 1, [last]))
@@ -50,12 +50,12 @@ def loop(m: Growing, x: Value) -> None:
     """WHILE: a counter below a bound, and a value that is changed each time."""
     x = m.tamed(x)
     times = m.draw.between(0, 5)
-    counter = Value(m.int32(0), "int32", (), None, None, 0, times, constant=True)
+    counter = Value(m.ints(0), "int32", (), None, None, 0, times, constant=True)
     test, (n, _) = body(m, [counter, x])
-    truth = test.op("LESS", [n, test.int32(times)], [test.made("bool", (), 0, 1)], "LessOptions")
+    truth = test.op("LESS", [n, test.ints(times)], [test.made("bool", (), 0, 1)], "LessOptions")
     cond = closed(m, test, 2, [truth])
     inside, (n, own) = body(m, [counter, x])
-    following = inside.op("ADD", [n, inside.int32(1)], [inside.made("int32", (), 0, times + 1)], "AddOptions")
+    following = inside.op("ADD", [n, inside.ints(1)], [inside.made("int32", (), 0, times + 1)], "AddOptions")
     factor = inside.constant(own, m.draw.broadcast(own.shape), -1, 1)
     last = inside.op("MUL", [own, factor], [inside.made("float32", own.shape, -x.bound, x.bound)], "MulOptions")
     if m.draw.chance(0.5):

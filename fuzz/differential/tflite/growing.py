@@ -92,8 +92,8 @@ class Growing(Growth[Value]):
         self.net.tensors.append(Tensor(dtype, shape, data, **named))
         return len(self.net.tensors) - 1
 
-    def int32(self, values: Any, dtype: str = "int32") -> int:
-        """A constant of integers."""
+    def ints(self, values: Any, dtype: str = "int32") -> int:
+        """A constant of integers of a type."""
         array = np.asarray(values, dtype)
         return self.tensor(dtype, array.shape, array)
 
@@ -188,7 +188,7 @@ class Growing(Growth[Value]):
         """Indices: a constant, or an input that is fed with them."""
         array = np.asarray(values, dtype)
         if self.draw.chance(0.7):
-            return self.int32(array, dtype)
+            return self.ints(array, dtype)
         made = self.fed(dtype, array.shape, array, float(array.min(initial=0)), float(array.max(initial=0)))
         self.forget(made)
         return made.index

@@ -103,7 +103,7 @@ def transposed(m: Growing, x: Value) -> None:
     shape = [x.shape[0], *sizes, outputs]
     y = product(m, x, shape, float(scales.mean()), math.prod(kernels) * x.shape[3])
     bias = m.bias(x, outputs, scales) if m.draw.chance(0.4) else []
-    m.op("TRANSPOSE_CONV", [m.int32(shape), weight, x, *bias], [y], "TransposeConvOptions", options,
+    m.op("TRANSPOSE_CONV", [m.ints(shape), weight, x, *bias], [y], "TransposeConvOptions", options,
          3 if bias else 2 if x.kind == "q" else 1)
 
 
@@ -142,7 +142,7 @@ def resize(m: Growing, x: Value) -> None:
     mode: Options = m.draw.one([{}, {"AlignCorners": True}, {"HalfPixelCenters": True}])
     name, table = m.draw.one([("RESIZE_BILINEAR", "ResizeBilinearOptions"),
                               ("RESIZE_NEAREST_NEIGHBOR", "ResizeNearestNeighborOptions")])
-    m.op(name, [x, m.int32(sizes)], [m.like(x, (x.shape[0], *sizes, x.shape[3]))], table, mode, 3)
+    m.op(name, [x, m.ints(sizes)], [m.like(x, (x.shape[0], *sizes, x.shape[3]))], table, mode, 3)
 
 
 @step("fq", FOUR, weight=2)
@@ -172,7 +172,7 @@ def batches(m: Growing, x: Value) -> None:
         crops = [[m.draw.between(0, min(2, n - 1)), 0] for n in whole]
         crops = [[a, m.draw.between(0, min(2, n - a - 1))] for (a, _), n in zip(crops, whole, strict=True)]
         sizes = [n - a - b for n, (a, b) in zip(whole, crops, strict=True)]
-        m.op("BATCH_TO_SPACE_ND", [x, m.int32(block), m.int32(crops)],
+        m.op("BATCH_TO_SPACE_ND", [x, m.ints(block), m.ints(crops)],
              [m.like(x, (x.shape[0] // math.prod(block), *sizes, x.shape[-1]))], "BatchToSpaceNDOptions", version=2)
         return
     pads, sizes = [], []
@@ -183,7 +183,7 @@ def batches(m: Growing, x: Value) -> None:
         sizes.append((n + before + after) // b)
     y = m.made(x.dtype, (x.shape[0] * math.prod(block), *sizes, x.shape[-1]), min(x.low, 0), max(x.high, 0),
                scale=x.scale, zero=x.zero)
-    m.op("SPACE_TO_BATCH_ND", [x, m.int32(block), m.int32(pads)], [y], "SpaceToBatchNDOptions", version=2)
+    m.op("SPACE_TO_BATCH_ND", [x, m.ints(block), m.ints(pads)], [y], "SpaceToBatchNDOptions", version=2)
 
 
 @step("f", FOUR)

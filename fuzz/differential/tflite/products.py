@@ -91,7 +91,7 @@ def reduction(m: Growing, x: Value) -> None:
     y = m.made(x.dtype, shape, low, high, scale=x.scale, zero=x.zero)
     if x.kind == "q" and name in ("MEAN", "SUM") and m.draw.chance(0.7):
         y = m.coded(shape, max(abs(low), abs(high)) * (0.3 if name == "MEAN" else 0.2), x.dtype)
-    m.op(name, [x, m.int32(np.array(said, np.int32))], [y], "ReducerOptions", {"KeepDims": keep},
+    m.op(name, [x, m.ints(said)], [y], "ReducerOptions", {"KeepDims": keep},
          2 if x.kind == "q" else 1)
 
 

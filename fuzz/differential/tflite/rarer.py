@@ -78,7 +78,7 @@ def filled(m: Growing, x: Value) -> None:
         places = sorted(m.draw.some(range(math.prod(shape)), 1, 5))
         index = np.stack(np.unravel_index(places, shape), -1)
         values = m.constant(x, (len(places),))
-        m.op(name, [m.int32(index), m.int32(shape), values, m.constant(x, ())], [m.made(x.dtype, shape, -2, 2)],
+        m.op(name, [m.ints(index), m.ints(shape), values, m.constant(x, ())], [m.made(x.dtype, shape, -2, 2)],
              "SparseToDenseOptions")
 
 
@@ -91,7 +91,7 @@ def spectrum(m: Growing, x: Value) -> None:
         raise Unfit
     shape = (*x.shape[:-2], rows, columns // 2 + 1)
     both = m.made("complex64", shape)
-    m.op("RFFT2D", [x, m.int32([rows, columns])], [both], "Rfft2dOptions")
+    m.op("RFFT2D", [x, m.ints([rows, columns])], [both], "Rfft2dOptions")
     m.forget(both)
     name = m.draw.one(["REAL", "IMAG", "COMPLEX_ABS"])
     bound = x.bound * max(1, x.size)
@@ -110,7 +110,7 @@ def transposed_3d(m: Growing, x: Value) -> None:
     weight = m.float32(m.draw.floats((*kernel, outputs, x.shape[4]), -0.5, 0.5))
     shape = [x.shape[0], *sizes, outputs]
     y = product(m, x, shape, 1.0, math.prod(kernel) * x.shape[4])
-    m.op("CONV_3D_TRANSPOSE", [m.int32(shape), weight, x], [y], "Conv3DOptions",
+    m.op("CONV_3D_TRANSPOSE", [m.ints(shape), weight, x], [y], "Conv3DOptions",
          {"Padding": 1, **{f"Stride{c}": s for c, s in zip("DHW", strides, strict=True)},
           "DilationDFactor": 1, "DilationHFactor": 1, "DilationWFactor": 1})
 
@@ -142,7 +142,7 @@ def suppression(m: Growing, x: Value) -> None:
     corners = np.sort(m.draw.floats((n, 2, 2), 0, 2), axis=1).reshape(n, 4)
     boxes = m.fed("float32", (n, 4), corners, 0, 2)
     scores = m.fed("float32", (n,), m.draw.numbers.permutation(n).astype(np.float32) / n, 0, 1)
-    inputs: list[Value | int] = [boxes, scores, m.int32(most), m.float32(m.draw.one([0.3, 0.5, 0.8])),
+    inputs: list[Value | int] = [boxes, scores, m.ints(most), m.float32(m.draw.one([0.3, 0.5, 0.8])),
                                  m.float32(m.draw.one([0.0, 0.2]))]
     chosen, valid = m.made("int32", (most,), 0, n), m.made("int32", (), 0, most)
     if m.draw.chance(0.5):

@@ -19,7 +19,7 @@ def reshape(m: Growing, x: Value) -> None:
     if shape and m.draw.chance(0.4):
         said[m.draw.between(0, len(shape) - 1)] = -1
     if m.draw.chance(0.7):
-        m.op("RESHAPE", [x, m.int32(np.array(said, np.int32))], [m.like(x, shape)], "ReshapeOptions",
+        m.op("RESHAPE", [x, m.ints(said)], [m.like(x, shape)], "ReshapeOptions",
              {"NewShape": said})
     elif shape:
         m.op("RESHAPE", [x], [m.like(x, shape)], "ReshapeOptions", {"NewShape": said})
@@ -29,7 +29,7 @@ def reshape(m: Growing, x: Value) -> None:
 def transpose(m: Growing, x: Value) -> None:
     """TRANSPOSE in any order."""
     order = m.draw.order(x.rank)
-    m.op("TRANSPOSE", [x, m.int32(order)], [m.like(x, [x.shape[i] for i in order])], "TransposeOptions")
+    m.op("TRANSPOSE", [x, m.ints(order)], [m.like(x, [x.shape[i] for i in order])], "TransposeOptions")
 
 
 @step("fqib", range(6))
@@ -46,7 +46,7 @@ def axes_of_one(m: Growing, x: Value) -> None:
         return
     at = m.draw.between(0, x.rank)
     said_at = at - (x.rank + 1 if m.draw.chance(0.4) else 0)
-    m.op("EXPAND_DIMS", [x, m.int32(said_at)], [m.like(x, (*x.shape[:at], 1, *x.shape[at:]))], "ExpandDimsOptions")
+    m.op("EXPAND_DIMS", [x, m.ints(said_at)], [m.like(x, (*x.shape[:at], 1, *x.shape[at:]))], "ExpandDimsOptions")
 
 
 @step("fqib", range(1, 5), weight=3)
@@ -100,7 +100,7 @@ def splits(m: Growing, x: Value) -> None:
     equal = [k for k in range(1, 6) if n % k == 0 and n]
     if equal and m.draw.chance(0.5):
         k = m.draw.one(equal)
-        m.op("SPLIT", [m.int32(axis), x], [part(n // k) for _ in range(k)], "SplitOptions", {"NumSplits": k})
+        m.op("SPLIT", [m.ints(axis), x], [part(n // k) for _ in range(k)], "SplitOptions", {"NumSplits": k})
         return
     if n < 2:
         raise Unfit
@@ -109,7 +109,7 @@ def splits(m: Growing, x: Value) -> None:
     said = list(sizes)
     if m.draw.chance(0.4):
         said[m.draw.between(0, len(said) - 1)] = -1
-    m.op("SPLIT_V", [x, m.int32(said), m.int32(axis)], [part(s) for s in sizes], "SplitVOptions",
+    m.op("SPLIT_V", [x, m.ints(said), m.ints(axis)], [part(s) for s in sizes], "SplitVOptions",
          {"NumSplits": len(sizes)})
 
 
@@ -118,12 +118,12 @@ def repeat(m: Growing, x: Value) -> None:
     """TILE and BROADCAST_TO."""
     if m.draw.chance(0.5):
         times = [m.draw.one([1, 1, 2, 3]) for _ in x.shape]
-        m.op("TILE", [x, m.int32(times)], [m.like(x, [a * b for a, b in zip(x.shape, times, strict=True)])],
+        m.op("TILE", [x, m.ints(times)], [m.like(x, [a * b for a, b in zip(x.shape, times, strict=True)])],
              "TileOptions")
         return
     shape = [m.draw.one([2, 3, 4]) if n == 1 and m.draw.chance(0.6) else n for n in x.shape]
     shape = [m.draw.one([1, 2, 3]) for _ in range(m.draw.between(0, max(0, 5 - len(shape))))] + shape
-    m.op("BROADCAST_TO", [x, m.int32(shape)], [m.like(x, shape)], "BroadcastToOptions", version=3)
+    m.op("BROADCAST_TO", [x, m.ints(shape)], [m.like(x, shape)], "BroadcastToOptions", version=3)
 
 
 @step("fqi", range(1, 6), weight=2)
@@ -135,7 +135,7 @@ def cut(m: Growing, x: Value) -> None:
     sizes = [m.draw.between(1, n - b) for n, b in zip(x.shape, begin, strict=True)]
     said = [-1 if b + s == n and m.draw.chance(0.5) else s for b, s, n in zip(begin, sizes, x.shape, strict=True)]
     dtype = m.draw.one(["int32", "int32", "int64"])
-    m.op("SLICE", [x, m.int32(begin, dtype), m.int32(said, dtype)], [m.like(x, sizes)], "SliceOptions")
+    m.op("SLICE", [x, m.ints(begin, dtype), m.ints(said, dtype)], [m.like(x, sizes)], "SliceOptions")
 
 
 @step("fqi", range(1, 5), weight=3)
@@ -165,7 +165,7 @@ def strided(m: Growing, x: Value) -> None:
         end.append(e)
         by.append(s)
         shape.append(size)
-    m.op("STRIDED_SLICE", [x, m.int32(begin), m.int32(end), m.int32(by)], [m.like(x, shape)], "StridedSliceOptions",
+    m.op("STRIDED_SLICE", [x, m.ints(begin), m.ints(end), m.ints(by)], [m.like(x, shape)], "StridedSliceOptions",
          masks)
 
 
@@ -180,18 +180,18 @@ def padding(m: Growing, x: Value) -> None:
             raise Unfit
         pads = [[m.draw.between(0, min(3, k)) for _ in range(2)] for k in most]
         shape = [n + sum(p) for n, p in zip(x.shape, pads, strict=True)]
-        m.op("MIRROR_PAD", [x, m.int32(pads, dtype)], [m.like(x, shape)], "MirrorPadOptions", {"Mode": mode})
+        m.op("MIRROR_PAD", [x, m.ints(pads, dtype)], [m.like(x, shape)], "MirrorPadOptions", {"Mode": mode})
         return
     pads = [[m.draw.one([0, 0, 1, 2, 3]) for _ in range(2)] for _ in x.shape]
     shape = [n + sum(p) for n, p in zip(x.shape, pads, strict=True)]
     y = m.made(x.dtype, shape, min(x.low, 0), max(x.high, 0), scale=x.scale, zero=x.zero)
     if m.draw.chance(0.5):
-        m.op("PAD", [x, m.int32(pads, dtype)], [y], "PadOptions", version=2)
+        m.op("PAD", [x, m.ints(pads, dtype)], [y], "PadOptions", version=2)
         return
     fill = m.draw.floats((), -2, 2) if x.kind == "f" else m.draw.integers((), *CODES.get(x.dtype, (-5, 5)), x.dtype)
     value = m.tensor(x.dtype, (), fill, **({} if x.scale is None else {"scale": x.scale, "zero": x.zero}))
     y = m.made(x.dtype, shape, min(x.low, -5), max(x.high, 5), scale=x.scale, zero=x.zero)
-    m.op("PADV2", [x, m.int32(pads, dtype), value], [y], "PadV2Options", version=2)
+    m.op("PADV2", [x, m.ints(pads, dtype), value], [y], "PadV2Options", version=2)
 
 
 @step("fqi", range(1, 6), weight=3)
@@ -228,7 +228,7 @@ def reversal(m: Growing, x: Value) -> None:
         m.op("REVERSE_SEQUENCE", [x, m.indices(lengths)], [m.like(x)], "ReverseSequenceOptions",
              {"SeqDim": seq, "BatchDim": batch})
         return
-    m.op("REVERSE_V2", [x, m.int32([m.draw.axis(rank)])], [m.like(x)], "ReverseV2Options")
+    m.op("REVERSE_V2", [x, m.ints([m.draw.axis(rank)])], [m.like(x)], "ReverseV2Options")
 
 
 @step("fqi")
@@ -254,7 +254,7 @@ def one_hot(m: Growing, x: Value) -> None:
     index = m.indices(m.draw.integers(shape, -1, depth, "int32"))
     at = m.draw.between(0, len(shape))
     axis = -1 if at == len(shape) and m.draw.chance(0.5) else at
-    m.op("ONE_HOT", [index, m.int32(depth), m.float32(m.draw.real(-2, 2)), m.float32(m.draw.real(-2, 2))],
+    m.op("ONE_HOT", [index, m.ints(depth), m.float32(m.draw.real(-2, 2)), m.float32(m.draw.real(-2, 2))],
          [m.made("float32", (*shape[:at], depth, *shape[at:]), -2, 2)], "OneHotOptions", {"Axis": axis})
 
 
@@ -267,7 +267,7 @@ def scatter(m: Growing, x: Value) -> None:
     index = np.stack([m.draw.integers(lead, 0, n - 1, "int32") for n in sizes], -1)
     shape = (*sizes, *x.shape[len(lead):])
     bound = x.bound * max(1, math.prod(lead))
-    m.op("SCATTER_ND", [m.indices(index), x, m.int32(shape)], [m.made(x.dtype, shape, -bound, bound)],
+    m.op("SCATTER_ND", [m.indices(index), x, m.ints(shape)], [m.made(x.dtype, shape, -bound, bound)],
          "ScatterNdOptions")
 
 
@@ -278,7 +278,7 @@ def running(m: Growing, x: Value) -> None:
     bound = x.bound * max(1, x.shape[axis])
     if x.kind == "i" and bound > 1e8:
         raise Unfit
-    m.op("CUMSUM", [x, m.int32(axis)], [m.made(x.dtype, x.shape, -bound, bound)], "CumsumOptions",
+    m.op("CUMSUM", [x, m.ints(axis)], [m.made(x.dtype, x.shape, -bound, bound)], "CumsumOptions",
          {"Exclusive": m.draw.chance(0.5), "Reverse": m.draw.chance(0.5)})
 
 
@@ -293,7 +293,7 @@ def largest(m: Growing, x: Value) -> None:
             raise Unfit
         k = m.draw.between(1, n)
         shape = (*x.shape[:-1], k)
-        m.op("TOPK_V2", [x, m.int32(k)], [m.like(x, shape), m.made("int32", shape, 0, n)], "TopKV2Options")
+        m.op("TOPK_V2", [x, m.ints(k)], [m.like(x, shape), m.made("int32", shape, 0, n)], "TopKV2Options")
         return
     if x.dtype in ("int16", "int64"):
         raise Unfit
@@ -301,7 +301,7 @@ def largest(m: Growing, x: Value) -> None:
     left = [n for i, n in enumerate(x.shape) if i != axis % x.rank]
     to = m.draw.one(["int32", "int64"])
     name, table = m.draw.one([("ARG_MAX", "ArgMaxOptions"), ("ARG_MIN", "ArgMinOptions")])
-    m.op(name, [x, m.int32(axis)], [m.made(to, left, 0, x.shape[axis])], table,
+    m.op(name, [x, m.ints(axis)], [m.made(to, left, 0, x.shape[axis])], table,
          {"OutputType": type_code(to)}, 2 if x.kind == "q" else 1)
 
 
@@ -318,11 +318,11 @@ def segments(m: Growing, x: Value) -> None:
     if m.draw.chance(0.4):
         ids = np.sort(m.draw.integers((n,), 0, count - 1, "int32"))
         shape = (int(ids[-1]) + 1, *x.shape[1:])
-        m.op("SEGMENT_SUM", [x, m.int32(ids)], [m.made(x.dtype, shape, -bound, bound)], "SegmentSumOptions")
+        m.op("SEGMENT_SUM", [x, m.ints(ids)], [m.made(x.dtype, shape, -bound, bound)], "SegmentSumOptions")
         return
     name = m.draw.one(["UNSORTED_SEGMENT_SUM"])
     ids = m.draw.integers((n,), -1, count - 1, "int32")
-    m.op(name, [x, m.indices(ids), m.int32(count)], [m.made(x.dtype, (count, *x.shape[1:]), -bound, bound)],
+    m.op(name, [x, m.indices(ids), m.ints(count)], [m.made(x.dtype, (count, *x.shape[1:]), -bound, bound)],
          "UnsortedSegmentSumOptions")
 
 
@@ -340,7 +340,7 @@ def update(m: Growing, x: Value) -> None:
     part = m.pick(lambda v: (v.dtype, v.grid) == (x.dtype, x.grid) and v.rank == x.rank and all(
         a <= b for a, b in zip(v.shape, x.shape, strict=True)))
     if part is None:
-        part = m.op("SLICE", [x, m.int32([0] * x.rank), m.int32(sizes)], [m.like(x, sizes)], "SliceOptions")
+        part = m.op("SLICE", [x, m.ints([0] * x.rank), m.ints(sizes)], [m.like(x, sizes)], "SliceOptions")
     starts = [m.draw.between(-1, n) for n in x.shape]
     y = m.made(x.dtype, x.shape, min(x.low, part.low), max(x.high, part.high), scale=x.scale, zero=x.zero)
     m.op("DYNAMIC_UPDATE_SLICE", [x, part, m.indices(starts)], [y], "DynamicUpdateSliceOptions")
