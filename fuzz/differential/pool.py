@@ -16,6 +16,7 @@ from .models import model
 
 #: Seconds of processor time that a model may take, and those that may pass while a machine has other things to do.
 PATIENCE, LATEST = 60, 1800.0
+Operators = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -33,17 +34,18 @@ class Judged:
     """A model's operators and what became of it."""
 
     task: Task
-    operators: tuple[str, ...]
+    operators: Operators
     finding: Finding
 
 
-def judged(task: Task, said_before: Callable[[str], None] = lambda _: None) -> Judged:
-    """Judge a model; whatever is raised meanwhile is a fault of this package's."""
-    operators: tuple[str, ...] = ()
+def judged(task: Task, tell: Callable[[str | Operators], None] = lambda _: None) -> Judged:
+    """Judge a model, telling its operators, then turns; whatever is raised meanwhile is a fault of this package's."""
+    operators: Operators = ()
     try:
         made = model(task.form, task.seed)
         operators = made.operators
-        return Judged(task, operators, judge(made, task.with_peer, task.native, said_before))
+        tell(operators)
+        return Judged(task, operators, judge(made, task.with_peer, task.native, tell))
     except Exception as error:                   # the point of it is to find those
         where = traceback.extract_tb(error.__traceback__)[-1]
         said = f"{type(error).__name__}: {error}"[:300]
@@ -67,10 +69,11 @@ def work(connection: Connection) -> None:
 
 @dataclass
 class Worker:
-    """A process with what it is at."""
+    """A process with what it is at: a model, since when, its operators, and whose turn it is."""
 
     task: Task | None = None
     since: float = 0.0
+    operators: Operators = ()
     turn: str = ""
     process: Any = field(init=False)
     connection: Connection = field(init=False)
@@ -84,7 +87,7 @@ class Worker:
 
     def begin(self, task: Task) -> None:
         """Send it a model."""
-        self.task, self.since, self.turn = task, time.monotonic(), ""
+        self.task, self.since, self.operators, self.turn = task, time.monotonic(), (), ""
         self.connection.send(task)
 
     def ended(self) -> Judged | None:
@@ -94,14 +97,17 @@ class Worker:
             return None
         while self.connection.poll():
             try:
-                found: Judged | str = self.connection.recv()
+                found: Judged | Operators | str = self.connection.recv()
             except (EOFError, ConnectionResetError):
                 self.process.join()
                 return self._gone(task, "died", f"ended with {self.process.exitcode}")
             if isinstance(found, Judged):
                 self.task = None
                 return found
-            self.turn = found
+            if isinstance(found, str):
+                self.turn = found
+            else:
+                self.operators = found
         if time.monotonic() - self.since > LATEST:
             self.process.kill()
             return self._gone(task, "late", f"took more than {LATEST:.0f} s")
@@ -109,7 +115,7 @@ class Worker:
 
     def _gone(self, task: Task, how: str, said: str) -> Judged:
         """What is said of a model that took its process with it; where that was the peer's turn, no fault of ours."""
-        return Judged(task, model(task.form, task.seed).operators, gone(self.turn, how, said))
+        return Judged(task, self.operators, gone(self.turn, how, said))
 
     def close(self) -> None:
         """End it."""
