@@ -41,23 +41,20 @@ Column = tuple[str, ...]
 def merged(functions: Mapping[str, str]) -> tuple[Texts, Texts]:
     """The functions that are left of a module's, and the tables that these are handed."""
     drafts = {name: Draft.of(text) for name, text in functions.items()}
-    own = called(drafts)
+    own, others = levels(drafts)
     left, tables, found = Texts(), Texts(), dict[str, tuple[str, str]]()
-    for names in levels(drafts, own):
+    for names in own:
         alike = defaultdict[Column, list[tuple[str, list[str]]]](list)
         for name in names:
-            if name in own:
-                pieces = drafts[name].text(found).split(MARK)
-                pieces[0] = pieces[0].replace(f"@{name}(", "@(", 1)
-                alike[tuple(pieces[::2])].append((name, pieces[1::2]))
-            else:
-                left[name] = drafts[name].text(found).replace(MARK, "")
+            pieces = drafts[name].text(found).split(MARK)
+            pieces[0] = pieces[0].replace(f"@{name}(", "@(", 1)
+            alike[tuple(pieces[::2])].append((name, pieces[1::2]))
         for text, members in alike.items():
             first, told = members[0][0], Told(text, [numbers for _, numbers in members])
             left[first] = told.written(first)
             for n, (name, _) in enumerate(members):
                 found[name] = first, told.table(n, tables)
-    return left, tables
+    return left | {name: drafts[name].text(found).replace(MARK, "") for name in others}, tables
 
 
 @dataclass
@@ -103,27 +100,18 @@ class Draft:
         return "\n".join(self.lines)
 
 
-def called(drafts: Mapping[str, Draft]) -> set[str]:
-    """The functions that are known by their calls alone, and do not call themselves."""
+def levels(drafts: Mapping[str, Draft]) -> tuple[list[list[str]], list[str]]:
+    """The functions that are known by their calls alone, by levels: they call those of levels before. And the others,
+    among them those that call around in a circle: there, who calls comes before whom it calls."""
     held = {name for draft in drafts.values() for name in draft.held}
-    return {name for name, draft in drafts.items() if draft.internal and name not in held and
-            all(callee != name for _, callee, _ in draft.calls.values())}
-
-
-def levels(drafts: Mapping[str, Draft], own: set[str]) -> list[list[str]]:
-    """The functions by how far they are from those that call none of these; who calls comes after who is called."""
-    depth = dict[str, int]()
-
-    def of(name: str) -> int:
-        if name not in depth:
-            depth[name] = 0                      # who is no part of this may call around
-            inner = {callee for _, callee, _ in drafts[name].calls.values()} & own
-            depth[name] = 1 + max(map(of, inner), default=-1)
-        return depth[name]
-    found: list[list[str]] = [[] for _ in range(1 + max(map(of, drafts), default=-1))]
-    for name in drafts:
-        found[depth[name]].append(name)
-    return found
+    rest = {name for name, draft in drafts.items() if draft.internal and name not in held}
+    callees = {name: {callee for _, callee, _ in draft.calls.values()} for name, draft in drafts.items()}
+    found = list[list[str]]()
+    while level := [name for name in drafts if name in rest and not callees[name] & rest]:
+        found.append(level)
+        rest.difference_update(level)
+    own = {name for level in found for name in level}
+    return found, [name for name in drafts if name not in own]
 
 
 class Told:

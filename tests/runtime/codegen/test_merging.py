@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from nnx_convert.runtime.codegen.ir import Function, Module
 from nnx_convert.runtime.codegen.machine import host
-from nnx_convert.runtime.codegen.merging import merged
+from nnx_convert.runtime.codegen.merging import TOLD, merged
 from nnx_convert.runtime.codegen.objects import Library, compiled
 
 #: Writes the body of a function of a number, `%x`, that has a number of its own; the name of the result.
@@ -96,14 +96,30 @@ def test_what_is_known_otherwise_than_by_calls_stays() -> None:
     assert left.keys() == {"g0", "g1", "f", "h"} and not tables and left["g0"] == m._functions["g0"]
 
 
+def circling(m: Module, n: int, callee: str) -> None:
+    """`g` of a number gives what `h` of that number does, from x on in steps of its own down to nearly none."""
+    f = Function(m, f"g{n}", (("i64", "%x"),))
+    room = f.let("alloca i64, align 8")
+    f.store("i64", f.let(f"call i64 @h{n}({NEXT})"), room, 0, 8)
+
+    def again() -> None:
+        f.store("i64", f.let(f"call i64 @{callee}(i64 {f.add('%x', -7 - n)})"), room, 0, 8)
+    f.when(f.let(f"icmp sgt i64 %x, {7 + n}"), again)
+    f.finish(f"i64 {f.load('i64', room, 0, 8)}")
+
+
 @pytest.mark.parametrize("around", [("g0", "g0"), ("g1", "g0")])
 def test_what_calls_itself_is_left_alone_or_in_a_circle(around: tuple[str, str]) -> None:
     m = Module(host())
-    for name, callee in zip(("g0", "g1"), around, strict=True):
-        f = Function(m, name, (("i64", "%x"),))
-        f.finish(f"i64 {f.let(f'call i64 @{callee}({NEXT})')}")
-    outer(m, ["g1"])
-    compiled(m.texts(1), host())
+    for n, callee in enumerate(around):
+        inner(m, f"h{n}", divided, 5 + n)
+        circling(m, n, callee)
+    outer(m, ["g0", "g1"])
+    left, _ = merged(m._functions)
+    heads = {name: text.partition("{")[0] for name, text in left.items()}
+    assert len(left) == 4 and not any(TOLD in heads[name] for name in around)
+    want = results([m.text()], 1000, 2)
+    assert results(m.texts(1), 1000, 2) == want
 
 
 @settings(max_examples=25, deadline=None)
