@@ -108,9 +108,12 @@ class Reader:
         """Commands: in this process where no shell is needed for them."""
         simple = [plain(line) for line in lines(block.text)]
         if all(simple):
+            said = ""
             for n, words in enumerate(filter(None, simple), 1):
                 ended_with, wanted = self.command(*words), code if n == len(simple) else 0
                 assert ended_with == wanted, f"{' '.join(words[0])} ends with {ended_with}: {self.said}"
+                said += self.said or ""
+            self.said = said
             return
         after = self.folder / ".environment"
         script = f"{block.text}\nenv -0 > {shlex.quote(str(after))}\n"
