@@ -21,10 +21,11 @@ LAST = re.compile(r"  (?:%v\d+ = )?(?:getelementptr i8, ptr \S+ i64|(?:add|mul|s
                   r"|icmp \w+ i64 \S+)$")
 #: What may differ in a call of the module's own functions, of what is taken of the stack, and in vectors.
 GIVEN, STACK = re.compile(r"\bi64 (-?\d+)"), re.compile(r"(alloca \[)(\d+)")
-SPLAT = re.compile(r"((?:= (?:add|sub|fadd|fmul) |@llvm\.(?:sadd\.sat|smax|smin|fma)\.).*)"
+#: A vector's type stands before it, where it is the second of two behind the first.
+VECTOR = r"(<(\d+) x (?:i(\d+)|float)>)(?: %\w+,)? "
+SPLAT = re.compile(rf"((?:= (?:add|sub|fadd|fmul) |@llvm\.(?:sadd\.sat|smax|smin|fma)\.).*{VECTOR})"
                    r"(splat \((?:i\d+|float) [^)]+\))")
-#: The type of a vector, where what stands before it ends.
-VECTOR = re.compile(r"(<(\d+) x (?:i(\d+)|float)>)(?: %\w+,)? $")
+TYPE = re.compile(f"{VECTOR}$")
 #: A division by something that is told.
 DIVIDED = re.compile(r"^  (%v\d+) = u(div|rem) i64 (\S+), (%t\d+)$", re.M)
 #: Bytes of a number or an address in a table.
@@ -87,7 +88,7 @@ class Draft:
             if number[0] != "%":                 # else it is a value
                 line = f"{head} {MARK}{number}{MARK}" if LAST.match(head) else STACK.sub(rf"\1{MARK}\2{MARK}", line)
         if "splat (" in line:
-            line = SPLAT.sub(rf"\1{MARK}\2{MARK}", line, count=1)
+            line = SPLAT.sub(rf"\1{MARK}\5{MARK}", line, count=1)
         self.lines.append(line)
 
     def text(self, found: Mapping[str, tuple[str, str]]) -> str:
@@ -219,9 +220,8 @@ class Told:
 
 def _vector(before: str) -> tuple[str, int]:
     """The type of the vector that follows, and its bytes."""
-    match = VECTOR.search(before)
-    if match is None:
-        raise ValueError(before)
+    match = TYPE.search(before)
+    assert match is not None
     return match[1], int(match[2]) * int(match[3] or 32) // 8
 
 

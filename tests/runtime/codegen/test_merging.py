@@ -82,6 +82,17 @@ def test_what_is_left_computes_the_same(body: Body) -> None:
     assert len(set(want)) == len(numbers) and results(m.texts(1), 1000, len(numbers)) == want
 
 
+@pytest.mark.parametrize(("pair", "count"), [("splat (i32 {}), splat (i32 1)", 2),
+                                             ("splat (i32 1), splat (i32 {})", 3)])
+def test_a_vector_of_numbers_is_told_where_its_type_is_before_it(pair: str, count: int) -> None:
+    def both(f: Function, n: int) -> str:
+        v = f.let(f"add {VECTOR} {pair.format(n)}")
+        return f.let(f"sext i32 {f.let(f'extractelement {VECTOR} {v}, i64 3')} to i64")
+    m = module(both, (5, 6))
+    assert len(merged(m._functions)[0]) == count
+    assert results(m.texts(1), 0, 2) == [6, 7]
+
+
 def test_what_differs_in_nothing_has_no_table() -> None:
     left, tables = merged(module(divided, (5, 5))._functions)
     assert len(left) == 2 and not tables
