@@ -12,6 +12,7 @@ from ..codes import level_of
 from ..errors import UsageError, among, near
 from ..reading import toml
 from ..resources import Limits, limits
+from ..runtime.backends import BACKENDS
 from ..peers import PEERS
 from ..target import Target
 from ..types import Shape
@@ -26,7 +27,6 @@ VERIFY = ("against", "inputs", "random", "runs", "feed", "per_op", "atol", "rtol
 SIZES = ("size", "weights", "arena", "macs")
 LATENCY = ("median", "ratio", "vs", "runs", "threads", "backend", "inputs", "random")
 TARGET = ("level", "ex", "experimental", "sparse", "hybrid", "int64", "qdq")
-BACKENDS = ("auto", "numpy", "native")
 #: Seconds that an entry may take.
 PATIENCE = 600.0
 

@@ -12,7 +12,9 @@ from click.shell_completion import CompletionItem
 from .. import codes, resources
 from ..codes import spelt
 from ..errors import ExitCode, UsageError
+from ..peers import PEERS
 from ..resources import Limits, limited, limits
+from ..runtime.backends import BACKENDS as BACKENDS, ROUNDINGS as ROUNDINGS  # noqa: PLC0414  (handed on)
 from . import screen
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -20,10 +22,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Work = Callable[[], ExitCode | None]
 LEVELS = tuple(map(spelt, codes.LEVELS))
 #: What a model can be run by beside this package.
-ENGINES = ("litert", "onnxruntime", "openvino")
-#: Those of `runtime.backends`, which would have NumPy loaded before there is anything to compute.
-BACKENDS, ROUNDINGS = ("auto", "numpy", "native"), ("reference", "fast")
-#: Those of `aot`, for the same reason.
+ENGINES = tuple(PEERS)
+#: Those of `aot`, which would have NumPy loaded before there is anything to compute.
 TRIPLES = ("x86_64-linux-gnu", "aarch64-linux-gnu", "aarch64-linux-android")
 FEATURES = ("baseline", "avx2", "avx512", "neon", "dotprod", "host")
 #: What a file of a model is called: a shell completes the paths of such.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..errors import RunError, UsageError, near
+from ..peers import PEERS
 from ..types import Array, Quant
 from .archives import Recorded
 from .metrics import dequantised, fits, quantised
@@ -21,8 +22,8 @@ from .metrics import dequantised, fits, quantised
 if TYPE_CHECKING:
     from ..runtime.compiled import CompiledModel, TensorSpec
 
-#: The engines, the formats each reads, the package it is imported from.
-ENGINES = {"litert": ("tflite", "ai_edge_litert"), "onnxruntime": ("onnx", "onnxruntime")}
+#: The engines that are a format's own reference, the format each reads, the package it is imported from.
+ENGINES = {name: (PEERS[name].formats[0], PEERS[name].package) for name in ("litert", "onnxruntime")}
 INSTALL = "pip install 'nnx-convert[verify]', or give an archive or a model with --against"
 
 

@@ -11,11 +11,9 @@ import pytest
 
 from nnx_convert import measuring, peers
 from nnx_convert.cli.entry import ended
-from nnx_convert.cli.options import BACKENDS, ENGINES, ROUNDINGS
 from nnx_convert.errors import ExitCode
 from nnx_convert.measuring import Timed, compared, joined
 from nnx_convert.peers import PEERS, Peer
-from nnx_convert.runtime import backends
 
 MODELS = Path(__file__).resolve().parent.parent.parent / "models"
 TFLITE, ONNX = str(MODELS / "digits_cnn.tflite"), str(MODELS / "digits_cnn.onnx")
@@ -25,14 +23,6 @@ def bench(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     """What the command says as JSON."""
     assert ended(["bench", *words, "--runs", "2", "--report", "json"]) == ExitCode.GOOD
     return json.loads(capsys.readouterr().out)
-
-
-def test_the_command_knows_every_engine() -> None:
-    assert ENGINES == tuple(PEERS)
-
-
-def test_the_command_knows_every_backend() -> None:
-    assert (BACKENDS, ROUNDINGS) == (backends.BACKENDS, backends.ROUNDINGS)
 
 
 @pytest.mark.parametrize(("file", "backends"), [(TFLITE, ()), (ONNX, ("native", "numpy"))])
