@@ -8,6 +8,9 @@ from typing import Any
 from zlib import crc32
 
 from nnx_convert.artifact.container import PREAMBLE, padding
+from nnx_convert.ops.host import host_twin
+from nnx_convert.schema import OPS
+from nnx_convert.types import HOST_TYPES, TENSORS
 
 from . import numbers
 
@@ -63,7 +66,6 @@ def packed(magic: bytes, version: int, header: bytes, tail: bytes) -> bytes:
 def retyped(header: Any, r: random.Random) -> bool:
     """All operands of a type that hold no value become operands of another one, and their ports, too; some operation
     becomes the host's, which takes any type."""
-    from nnx_convert.types import HOST_TYPES, TENSORS
     model = r.choice(header["models"])
     operands = model["operands"]
     free = sorted({o["type"] for o in operands if not {"hex", "blob", "model", "no_value"} & o.keys()})
@@ -85,8 +87,6 @@ def retyped(header: Any, r: random.Random) -> bool:
 
 def _hosted(operation: Any, extension: Any, r: random.Random) -> None:
     """The host's version of one of NNAPI's operations."""
-    from nnx_convert.ops.host import host_twin
-    from nnx_convert.schema import OPS
     found = next((o for o in OPS.values() if o.code == operation[0] and not o.host), None)
     if found is not None and r.random() < 0.8:
         twin = host_twin(found)

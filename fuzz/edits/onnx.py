@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.descriptor import FieldDescriptor as Field
 from google.protobuf.message import DecodeError
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, defs, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, defs, helper, numpy_helper
 
 from . import numbers
 
@@ -226,7 +226,6 @@ def _fixed(graph: GraphProto, r: random.Random) -> bool:
     dims = [d.dim_value for d in t.shape.dim]
     if any(not 0 <= n < 64 for n in dims) or len(dims) > 5 or t.elem_type not in (1, 6, 7, 2, 3, 9, 11):
         return False
-    from onnx import helper
     dtype = helper.tensor_dtype_to_np_dtype(t.elem_type)
     drawn = np.random.default_rng(r.randrange(1 << 32)).integers(-2, 4, dims)
     if drawn.size > 4096:
