@@ -13,10 +13,10 @@ from nnx_convert.artifact.files import made, write
 #: The command, kernels, code generators and importers are insides; operations are in ops.md.
 MODULES = (
     "aot", "arrays", "artifact", "artifact.as_json", "builder", "check", "codes", "comparison", "convert",
-    "emit.facts", "emit.ndk", "emit.report", "emit.verdicts", "errors", "frontends.onnx", "frontends.tflite", "graph",
-    "inspection", "limits", "lowering.flatten", "lowering.pipeline", "lowering.rewrite", "model", "onnx_backend",
-    "ops.custom", "page", "record.reading", "runtime.compiled", "runtime.footprint", "runtime.profile", "target",
-    "types", "verify.asking", "verify.metrics", "verify.opening", "verify.verdict")
+    "device_limits", "emit.facts", "emit.ndk", "emit.report", "emit.verdicts", "errors", "frontends.onnx",
+    "frontends.tflite", "graph", "inspection", "lowering.flatten", "lowering.pipeline", "lowering.rewrite", "model",
+    "onnx_backend", "ops.custom", "page", "record.reading", "runtime.compiled", "runtime.footprint",
+    "runtime.profile", "target", "types", "verify.asking", "verify.metrics", "verify.opening", "verify.verdict")
 
 
 def build(folder: Path) -> None:

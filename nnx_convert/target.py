@@ -9,7 +9,7 @@ from .codes import LEVELS, FeatureLevel, level_of, levelled, spelt
 from .errors import UsageError
 
 if TYPE_CHECKING:
-    from .limits import Limits
+    from .device_limits import DeviceLimits
     from .schema import Checked, OpDef, OpError
 
 
@@ -34,7 +34,7 @@ class Target:
     hybrid: Literal["exact", "float"] = "exact"
     int64: Literal["exact", "narrow"] = "exact"
     qdq: Literal["codes", "floats"] = "codes"
-    limits: Limits | None = None
+    limits: DeviceLimits | None = None
 
     @classmethod
     def named(cls, name: str) -> Target:
@@ -52,7 +52,7 @@ class Target:
 
         The format is told in docs/targets.md. Raises `UsageError`, naming the file, on what makes no sense.
         """
-        from .limits import read
+        from .device_limits import read
         ways, limits = read(path)
         try:
             return cls(**ways, limits=limits)

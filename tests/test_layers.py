@@ -24,10 +24,11 @@ MAY: dict[str, tuple[str, ...]] = {
     "onnx_backend": EVERYTHING, **dict.fromkeys(("verify", "ci"), tuple(n for n in EVERYTHING if n != "cli")),
 }
 #: What a top-level module or package belongs to, where that is not its own name.
-LAYER = {"contents": "types", "frozen": "symbols", "resources": "errors", "reading": "errors", "limits": "target",
-         "builder": "model", "artifact": "model", "__init__": "top", "__main__": "cli", "cli_run": "cli",
-         **dict.fromkeys(("aot", "archived", "arrays", "check", "comparison", "inspection", "measuring", "page",
-                          "peers", "record"), "convert")}
+LAYER = {"contents": "types", "frozen": "symbols", "resources": "errors", "reading": "errors",
+         "device_limits": "target", "builder": "model", "artifact": "model", "__init__": "top", "__main__": "cli",
+         "cli_run": "cli",
+         **dict.fromkeys(("aot", "archived", "arrays", "check", "comparison", "inspection", "measuring", "page", "peers",
+                          "record"), "convert")}
 #: Heavy packages -> the layers that may import them.
 OUTSIDE = {"onnx": {"frontends", "onnx_backend", "verify"}, "tflite": {"frontends"}, "flatbuffers": {"frontends"},
            "click": {"cli"}, "rich": {"cli", "emit"}, "threadpoolctl": {"runtime"}}

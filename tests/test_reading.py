@@ -12,7 +12,7 @@ from nnx_convert import ArtifactError, FormatError, NnxError, Oversized, UsageEr
 from nnx_convert.archived import read_archive, read_array
 from nnx_convert.ci import settings
 from nnx_convert.convert import read
-from nnx_convert.limits import read as read_target
+from nnx_convert.device_limits import read as read_target
 from nnx_convert.reading import LARGEST_TOML, json, mapped, text, toml
 from nnx_convert.record.reading import read_record
 

@@ -16,8 +16,8 @@ from rule_cases import CASES as PLAIN
 from rule_cases import TARGETS, graph_of, numbers
 
 from nnx_convert.convert import evaluate
+from nnx_convert.device_limits import DeviceLimits, DeviceRule, Span
 from nnx_convert.graph import Graph
-from nnx_convert.limits import Limit, Limits, Span
 from nnx_convert.lowering.flatten import flatten
 from nnx_convert.lowering.host import HOST
 from nnx_convert.lowering.expand import EXPAND
@@ -84,7 +84,7 @@ def test_lowering_keeps_the_answer(name: str, target: Target) -> None:
 
 
 #: A device that takes no activation in another operation.
-BARE = Target(limits=Limits("bare", rules=(Limit("no act", operand="act", values=(Span(0, 0),)),)))
+BARE = Target(limits=DeviceLimits("bare", rules=(DeviceRule("no act", operand="act", values=(Span(0, 0),)),)))
 
 
 def test_every_rule_fires() -> None:

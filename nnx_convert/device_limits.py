@@ -45,7 +45,7 @@ Numbers = tuple[Span, ...]
 
 
 @dataclass(frozen=True)
-class Limit:
+class DeviceRule:
     """One rule of a file. No `operations`: all of them. No `operand`: every tensor. What is None is not asked."""
 
     text: str
@@ -88,13 +88,13 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Limits:
+class DeviceLimits:
     """What a file says: the device's name, the operations it has (None: all of its level), the rules it keeps."""
 
     name: str
     operations: tuple[str, ...] | None = None
     without: tuple[str, ...] = ()
-    rules: tuple[Limit, ...] = ()
+    rules: tuple[DeviceRule, ...] = ()
 
     def fault(self, op: OpDef, checked: Checked) -> str:
         """Why the device does not take an operation of its level, in the file's words; empty when it does."""
@@ -121,7 +121,7 @@ def _in(numbers: Numbers, n: float) -> bool:
     return any(span.has(n) for span in numbers)
 
 
-def read(path: str | Path) -> tuple[dict[str, Any], Limits]:
+def read(path: str | Path) -> tuple[dict[str, Any], DeviceLimits]:
     """A file's fields of a `Target`, and its limits; raises `UsageError` on what makes no sense, naming the file."""
     fields = toml(path, UsageError)
     try:
@@ -130,7 +130,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], Limits]:
         raise error.at(str(path)) from error
 
 
-def _read(fields: Mapping[str, Any], stem: str) -> tuple[dict[str, Any], Limits]:
+def _read(fields: Mapping[str, Any], stem: str) -> tuple[dict[str, Any], DeviceLimits]:
     _keys(fields, KEYS)
     ways = {k: fields[k] for k in WAYS if k in fields}
     for key in ("ex", "experimental"):
@@ -142,8 +142,8 @@ def _read(fields: Mapping[str, Any], stem: str) -> tuple[dict[str, Any], Limits]
     if not isinstance(rules, list) or not all(isinstance(r, dict) for r in rules):
         raise UsageError("its rules are tables: [[rule]]")
     only = _operations(fields["operations"]) if "operations" in fields else None
-    return ways, Limits(_text(fields.get("name", stem), "name"), only, _operations(fields.get("without", [])),
-                        tuple(_numbered(n, r) for n, r in enumerate(rules, 1)))
+    return ways, DeviceLimits(_text(fields.get("name", stem), "name"), only, _operations(fields.get("without", [])),
+                              tuple(_numbered(n, r) for n, r in enumerate(rules, 1)))
 
 
 def _keys(fields: Collection[str], known: Sequence[str]) -> None:
@@ -188,15 +188,15 @@ def _table() -> dict[str, OpDef]:
     return {n: o for n, o in OPS.items() if o.code is not None and not o.host}
 
 
-def _numbered(number: int, fields: Mapping[str, Any]) -> Limit:
+def _numbered(number: int, fields: Mapping[str, Any]) -> DeviceRule:
     """A rule; what is wrong with it is said of its number."""
     try:
-        return _limit(fields)
+        return _rule(fields)
     except UsageError as error:
         raise error.at(f"rule {number}") from error
 
 
-def _limit(fields: Mapping[str, Any]) -> Limit:
+def _rule(fields: Mapping[str, Any]) -> DeviceRule:
     _keys(fields, RULE_KEYS)
     if not any(q in fields for q in QUESTIONS):
         raise UsageError("it asks nothing", hint=f"it has one or several of {', '.join(QUESTIONS)}")
@@ -204,7 +204,7 @@ def _limit(fields: Mapping[str, Any]) -> Limit:
         raise UsageError("values are those of an operand", hint="name it with operand = ...")
     own = _operations(fields.get("operations", []))
     found: dict[str, Any] = {k: read_(fields[k]) for k, read_ in READ.items() if k in fields}
-    return Limit(_text(fields.get("text"), "text"), own, _operand(fields, own), **found)
+    return DeviceRule(_text(fields.get("text"), "text"), own, _operand(fields, own), **found)
 
 
 def _operand(fields: Mapping[str, Any], own: Sequence[str]) -> str:
