@@ -27,8 +27,8 @@ MAY: dict[str, tuple[str, ...]] = {
 LAYER = {"contents": "types", "frozen": "symbols", "resources": "errors", "reading": "errors",
          "device_limits": "target", "builder": "model", "artifact": "model", "__init__": "top", "__main__": "cli",
          "cli_run": "cli",
-         **dict.fromkeys(("aot", "archived", "arrays", "check", "comparison", "inspection", "measuring", "page", "peers",
-                          "record"), "convert")}
+         **dict.fromkeys(("aot", "archived", "arrays", "check", "comparison", "inspection", "measuring", "page",
+                          "peers", "record"), "convert")}
 #: Heavy packages -> the layers that may import them.
 OUTSIDE = {"onnx": {"frontends", "onnx_backend", "verify"}, "tflite": {"frontends"}, "flatbuffers": {"frontends"},
            "click": {"cli"}, "rich": {"cli", "emit"}, "threadpoolctl": {"runtime"}}
