@@ -9,7 +9,7 @@ from typing import Any
 from ...ops import elementwise as e, ex, functions, host, host_math
 from ...types import F32, Shape, Tensor
 from ..bind import Bound, Slot
-from . import angles, mathematics
+from . import angles, mathematics, powers
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .mathematics import flags, select
@@ -95,15 +95,17 @@ CODE: Mapping[str, tuple[Emit, tuple[str, ...]]] = {
     "ROUND": (_intrinsic("rint"), ("x",)), "SIGN": (_sign, ("x",)), "SQUARE": (_simple("fmul"), ("x", "x")),
     "RELU_0_TO_1": (_clamp(0.0, 1.0), ("x",)), "LEAKY_RELU": (_prelu, ("x",)), "ELU": (_elu, ("x",)),
     "ERF": (mathematics.erf, ("x",)), "GELU": (_gelu, ("x",)), "LOG": (mathematics.log, ("x",)),
+    "POW": (powers.pow, ("x", "y")),
     "SIN": (angles.sin, ("x",)), "COS": (angles.cos, ("x",)), "TAN": (angles.tan, ("x",)),
     **dict.fromkeys(("SQUARED_DIFFERENCE", "SQUARED_DIFFERENCE_EX"), (_squared, ("x", "y")))}
-#: The operations whose code takes a number as well, and what it is called; those of them that are long.
+#: The operations whose code takes a number as well, and what it is called.
 NUMBERS = {"LEAKY_RELU": "alpha", "ELU": "alpha", "GELU": "approximate"}
-LONG = ("ELU", "GELU")
+#: Where functions are that are dozens of instructions, and the operations made of them here.
+FUNCTIONS, LONG = {m.__name__ for m in (angles, mathematics, powers)}, ("ELU", "GELU")
 OPS = (e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.PRELU, e.RELU, e.RELU1, e.RELU6, e.ABS, e.NEG, e.SQRT,
        e.RSQRT, e.FLOOR, e.EXP, e.LOGISTIC, e.TANH, e.HARD_SWISH, e.ELU, host.CEIL, host.ROUND, host.SQUARE,
        host.RELU_0_TO_1, host.LEAKY_RELU, host.SQUARED_DIFFERENCE, host_math.SIGN, ex.SQUARED_DIFFERENCE_EX, e.LOG,
-       host_math.GELU, functions.ERF, functions.TAN, e.SIN, host.COS)
+       host_math.GELU, functions.ERF, functions.TAN, e.SIN, host.COS, e.POW)
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ class Part:
     @property
     def long(self) -> bool:
         """Whether it is dozens of instructions."""
-        return CODE[self.op][0].__module__ in (angles.__name__, mathematics.__name__) or self.op in LONG
+        return CODE[self.op][0].__module__ in FUNCTIONS or self.op in LONG
 
     def emit(self, f: Function, type: str, inputs: Sequence[str], made: Sequence[str]) -> str:
         """Write it on values of a type."""

@@ -1,0 +1,74 @@
+"""Powers of floats natively: within a unit of the exact ones, and what C's `powf` says where there is no number."""
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from natively import MACHINES, Array, Net, both
+
+from nnx_convert import OperandCode
+
+#: Results that FLOAT32 holds with all its digits.
+SMALLEST, LARGEST = 2.0 ** -126, float(np.finfo(np.float32).max)
+ODD = (0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 1.5, -1.5, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-30, 1e38, -1e38,
+       2.0 ** 24, -2.0 ** 24 - 2, 2.0 ** 24 - 1, 1 - 2.0 ** 24, 2.0 ** 23 + 1, 1 - 2.0 ** -24, 1 + 2.0 ** -23)
+
+
+def powers(rng: np.random.Generator) -> Net:
+    """Of both types, of as many numbers as leave any tail, one of them or a row to the power of all."""
+    net, shape = Net(), (int(rng.integers(1, 5)), int(rng.integers(1, 80)))
+    x, y = rng.uniform(0.1, 4, shape), rng.uniform(-3, 3, [(1, 1), (1, shape[1]), shape][int(rng.integers(0, 3))])
+    outs = [net.op("POW", *given, shape=shape, kind=kind) for kind in (
+        OperandCode.TENSOR_FLOAT32, OperandCode.TENSOR_FLOAT16)
+        for given in ([net.input(v, kind) for v in (x, y)], [net.input(v, kind) for v in (np.exp(y / 3), x)])]
+    net.model = net.finish(*outs)
+    return net
+
+
+MAKES = {"powers": powers}
+
+
+def raised(x: Array, y: Array, machine: str) -> tuple[Array, Array]:
+    """x to the power of y natively, and by NumPy."""
+    net = Net()
+    (want,), (got,), native = both(net.finish(net.op("POW", net.input(x), net.input(y), shape=x.shape)), net.given,
+                                   MACHINES[machine], 1)
+    assert native == 1
+    return got, want
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_powers_are_off_by_one_unit_at_most(machine: str) -> None:
+    """Results of all sizes, and numbers next to 1 to powers far from it."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([np.exp2(rng.uniform(-149, 127, 20000)), rng.uniform(0.99, 1.01, 20000), rng.random(20000) * 9])
+    power = np.concatenate([rng.uniform(-126, 127, 40000) / np.log2(x[:40000]), rng.uniform(-9, 9, 20000)])
+    x, y = x.astype(np.float32), power.astype(np.float32)
+    exact = np.power(x.astype(np.longdouble), y.astype(np.longdouble))
+    held = (exact >= SMALLEST) & (exact < LARGEST)
+    unit = np.spacing(exact[held].astype(np.float32)).astype(np.longdouble)
+    off = np.abs(raised(x, y, machine)[0][held] - exact[held]) / unit
+    assert held.mean() > 0.9 and off.max() <= 1, (x[held][off.argmax()], y[held][off.argmax()])
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_odd_numbers_to_odd_powers(machine: str) -> None:
+    """NaN, infinities, zeros of both signs, denormal results: with the sign they have in NumPy."""
+    x, y = np.array([*product(ODD, ODD)], np.float32).T
+    got, want = raised(x, y, machine)
+    assert np.array_equal(np.isnan(got), np.isnan(want))
+    np.testing.assert_array_equal(np.signbit(got[~np.isnan(want)]), np.signbit(want[~np.isnan(want)]))
+    np.testing.assert_allclose(got, want, rtol=1.2e-7, atol=1.5e-45)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_any_shape_and_type(machine: str) -> None:
+    rng = np.random.default_rng(5)
+    for n in range(8):
+        net = powers(rng)
+        want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
+        assert native == len(net.model.operations)
+        for g, w in zip(got, want, strict=True):
+            assert g.dtype == w.dtype
+            np.testing.assert_allclose(g, w, rtol=2e-7 if g.dtype == np.float32 else 1e-3)
