@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from .emit.levels import predicate
 from .emit.report import first
 from .emit.verdicts import Verdict, verdicts
 from .errors import NnxError, UsageError
+from .frozen import frozen
 from .graph import Graph
 from .model import Model
 from .schema import OPS
@@ -42,7 +43,7 @@ COMPARISONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": oper
 CONDITION = re.compile(r"(?P<figure>[a-z]+)(?:(?P<sign>[<>]=?|=)(?P<bound>(?:fl)?\d{1,9}))?")
 
 
-@dataclass(frozen=True)
+@frozen
 class Check:
     """A model as a target takes it: the verdicts on its operations and on its subgraphs' (`emit.verdicts.Verdict`)."""
 
@@ -75,7 +76,7 @@ class Check:
         return self.model.level
 
 
-@dataclass(frozen=True)
+@frozen
 class Condition:
     """One part of --fail-on: a figure that must not stand in a relation to a bound."""
 
@@ -120,7 +121,20 @@ class _Asked(Target):
         return super().__getattribute__(name)
 
 
-@dataclass(frozen=True)
+@frozen
+class Lowered:
+    """A target's model, what each rule did on the way, and the target's fields that lowering asked for.
+
+    `lost` are the places in the source file of what the target does not take.
+    """
+
+    model: Model
+    trace: list[Event]
+    asked: set[str]
+    lost: frozenset[str]
+
+
+@frozen
 class Lowering:
     """A source file's graph, and how it is lowered: once for each target and set of sizes that is asked about."""
 
@@ -129,30 +143,25 @@ class Lowering:
     shapes: Mapping[str, Shape]
     signature: str | None
     graph: Graph
-    known: dict[Target, tuple[Model, list[Event]]] = field(default_factory=dict)
-    asked: dict[Target, set[str]] = field(default_factory=dict)
+    made: dict[Target, Lowered] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: Data, folder: Path | None, shapes: Mapping[str, Shape], signature: str | None) -> Lowering:
         """Of a file's bytes; raises what `import_graph` does."""
         return cls(data, folder, shapes, signature, import_graph(data, shapes, signature, folder))
 
-    def model(self, target: Target) -> Model:
-        """The model for a target."""
-        if target not in self.known:
+    def to(self, target: Target) -> Lowered:
+        """The model for a target, and how it came about."""
+        if target not in self.made:
             trace, asked = list["Event"](), _Asked.of(target)
-            self.known[target] = lowered(self.graph, asked, trace), trace
-            self.asked[target] = asked.names
-        return self.known[target][0]
+            model = lowered(self.graph, asked, trace)
+            lost = frozenset(v.place.origin for v in verdicts(model, target) if not v.taken)
+            self.made[target] = Lowered(model, trace, asked.names, lost)
+        return self.made[target]
 
     def same(self, target: Target, other: Target) -> bool:
         """Whether a target's model is another's, as lowering for it never asked for what they differ in."""
-        self.model(target)
-        return not any(getattr(target, n) != getattr(other, n) for n in self.asked[target])
-
-    def lost(self, target: Target) -> frozenset[str]:
-        """The places in the source file of what the target does not take."""
-        return frozenset(v.place.origin for v in verdicts(self.model(target), target) if not v.taken)
+        return not any(getattr(target, n) != getattr(other, n) for n in self.to(target).asked)
 
     @cached_property
     def sized(self) -> Lowering | None:
@@ -196,11 +205,11 @@ def checks(source: Source, targets: Sequence[Target], *, shapes: Mapping[str, Sh
         found = []
         for target in targets:
             said(f"lowering for {target}")
-            model = lowering.model(target)
+            mine = lowering.to(target)
             if traces is not None:
-                traces[target] = lowering.known[target][1]
+                traces[target] = mine.trace
             said("trying what would change it")
-            found.append(_checked(model, target, dict(_changes(lowering, target))))
+            found.append(_checked(mine.model, target, dict(_changes(lowering, target))))
         return tuple(found)
     except NnxError as error:
         raise error.at(name) from error
@@ -226,9 +235,9 @@ def of_table(name: str, rule: str) -> bool:
 
 def _changes(lowering: Lowering, target: Target) -> Iterator[tuple[str, str]]:
     """Places in the source file and what would have the device take all that they become, the least change first."""
-    left = set(lowering.lost(target))
+    left = set(lowering.to(target).lost)
     for text, other, way in _trials(lowering, target, left):
-        lost = way.lost(other)
+        lost = way.to(other).lost
         yield from ((place, text) for place in left - lost)
         left &= lost
     yield from ((place, REPLACE) for place in left)
@@ -250,7 +259,7 @@ def _trials(lowering: Lowering, target: Target, left: set[str]) -> Iterator[tupl
     if not left:
         return
     sized = lowering.sized
-    if left <= (sized or lowering).lost(most):
+    if left <= (sized or lowering).to(most).lost:
         return
     if sized is not None:
         yield f"known sizes: --shape {next(iter(at_size_1(lowering.graph.rim.inputs)))}=...", target, sized
@@ -259,7 +268,7 @@ def _trials(lowering: Lowering, target: Target, left: set[str]) -> Iterator[tupl
             yield text, other, lowering
     at = {level: replace(target, level=level) for level in higher}
     for level in higher:
-        if left and not left <= lowering.lost(at[higher[-1]]):
+        if left and not left <= lowering.to(at[higher[-1]]).lost:
             yield f"--target {spelt(level)}", at[level], lowering
     if left:
         yield "a higher level and the options above together" if higher else "the options above together", most, \
