@@ -361,6 +361,11 @@ def made(w: Workshop, group: Group, x: Place, out: Place, strides: tuple[int, in
     layer = Layer(x, out, strides, dilations[0] * x.strides[1], runs_of(kw, dilations[1], depth, x), (kh, kw),
                   centred.reshape(kh, -1, channels), lower_of(filters, zero), start, found,
                   Range.of(b.outs[0], b.args["act"]), x_signed(b), added[0] if added else None, extras)
+    return task_of(w, layer)
+
+
+def task_of(w: Workshop, layer: Layer) -> Tiled | Bytes:
+    """A layer's task."""
     return _tiled(w, layer) or _vectors(w, layer)
 
 

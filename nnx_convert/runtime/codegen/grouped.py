@@ -1,7 +1,9 @@
 """Convolutions in groups of channels, and transposed ones, by the micro-kernels of dense ones."""
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -142,7 +144,8 @@ def phases(out: int, k: int, stride: int, before: int) -> list[Phase]:
     return found
 
 
-def _axes(b: Bound) -> tuple[list[Phase], list[Phase]]:
+def axes_of(b: Bound) -> tuple[list[Phase], list[Phase]]:
+    """The phases of a transposed convolution's rows, and those of its columns."""
     (_, h, wide, _), (_, kh, kw, _) = b.outs[0].shape, b.args["w"].shape
     return phases(h, kh, b.args["sh"], b.args["pt"]), phases(wide, kw, b.args["sw"], b.args["pl"])
 
@@ -150,34 +153,36 @@ def _axes(b: Bound) -> tuple[list[Phase], list[Phase]]:
 def _takes_transposed(b: Bound, machine: Machine) -> bool:
     """Every output has a tap; without one it would be the bias alone."""
     return taken(b, machine, "w") and b.args["b"] is not None and b.args["b"].data is not None and all(
-        p.taps for axis in _axes(b) for p in axis)
+        p.taps for axis in axes_of(b) for p in axis)
 
 
-def _border(b: Bound) -> dict[int, Border]:
-    """What the phases read outside of the image, on either side."""
+def reach_of(b: Bound, fill: int = 0) -> dict[int, Border]:
+    """What the phases read outside of the image, on either side; it is of such bytes."""
     sides: list[int] = []
-    for axis, size in zip(_axes(b), b.args["x"].shape[1:3], strict=True):
+    for axis, size in zip(axes_of(b), b.args["x"].shape[1:3], strict=True):
         ends = [p.cell + len(p.taps) - 1 + p.count - 1 - (size - 1) for p in axis]
         sides += [max(0, *(-p.cell for p in axis)), max(0, *ends)]
     top, bottom, left, right = sides
-    return {b.slots["x"]: Border(top, left, bottom, right)} if any(sides) else {}
+    return {b.slots["x"]: Border(top, left, bottom, right, fill)} if any(sides) else {}
+
+
+def met_by(b: Bound, x: Place, out: Place) -> Iterator[tuple[Place, Place, Array]]:
+    """For each phase of a transposed convolution what it reads, what it writes, and its part of the filters."""
+    n, _, _, channels = out.shape
+    rows, columns = axes_of(b)
+    for down, along in product(rows, columns):
+        size = (n, down.count, along.count, channels)
+        to = replace(out, offset=out.offset + down.first * out.strides[1] + along.first * out.strides[2],
+                     shape=size, border=Border(), strides=(out.strides[0], out.strides[1] * b.args["sh"],
+                                                           out.strides[2] * b.args["sw"], out.strides[3]))
+        source = replace(x.shifted(-down.cell, -along.cell), shape=(*size[:3], x.shape[3]), border=Border())
+        yield source, to, np.ascontiguousarray(b.args["w"].data[:, down.taps][:, :, along.taps])
 
 
 def _make_transposed(w: Workshop, group: Group) -> Task:
-    b, filters = group.head, group.head.args["w"].data
-    x, out, tasks = w.place(b.slots["x"]), w.place(group.outputs[0]), list[Task]()
-    n, _, _, channels = out.shape
-    for down in _axes(b)[0]:
-        for along in _axes(b)[1]:
-            size = (n, down.count, along.count, channels)
-            to = replace(out, offset=out.offset + down.first * out.strides[1] + along.first * out.strides[2],
-                         shape=size, border=Border(), strides=(out.strides[0], out.strides[1] * b.args["sh"],
-                                                               out.strides[2] * b.args["sw"], out.strides[3]))
-            source = replace(x.shifted(-down.cell, -along.cell), shape=(*size[:3], x.shape[3]), border=Border())
-            own = np.ascontiguousarray(filters[:, down.taps][:, :, along.taps])
-            tasks.append(made(w, group, source, to, (1, 1), (1, 1), own))
-    return Several(tuple(tasks))
+    parts = met_by(group.head, w.place(group.head.slots["x"]), w.place(group.outputs[0]))
+    return Several(tuple(made(w, group, source, to, (1, 1), (1, 1), own) for source, to, own in parts))
 
 
 native(Family(with_weights, _make, border_of, strided=True, fuses=follows), conv.GROUPED_CONV_2D)
-native(Family(_takes_transposed, _make_transposed, _border, strided=True), conv.TRANSPOSE_CONV_2D)
+native(Family(_takes_transposed, _make_transposed, reach_of, strided=True), conv.TRANSPOSE_CONV_2D)

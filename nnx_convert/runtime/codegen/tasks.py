@@ -197,7 +197,8 @@ MODULES = ("dense", "winograd", "depthwise", "elements", "folds", "copies", "lay
            "sums", "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells",
            "intcells", "svdf", "bytecells", "reductions", "curves", "tabled", "intsoftmax", "hybrid", "nibbles",
            "rescaled", "detections", "extremes", "trees", "running", "fourier", "magnitudes", "signals",
-           "shorts", "columns", "ranks", "classes", "shortconv", "lookups", "sparse", "halves", "onehot", "pruned")
+           "shorts", "columns", "ranks", "classes", "shortconv", "lookups", "sparse", "halves", "onehot", "pruned",
+           "bytegroups")
 
 
 def native(family: Family, *ops: OpDef, of_bytes: bool = False, otherwise: bool = False) -> None:
