@@ -5,7 +5,6 @@ import io
 import math
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from .archived import read_archive, read_array
 from .artifact.files import write
 from .codes import NARROW_DTYPES
 from .errors import InputError
+from .frozen import frozen
 from .runtime.compiled import TensorSpec
 from .runtime.memory import affordable_tensor
 from .types import Array, Shape
@@ -26,7 +26,7 @@ LONGEST = (1 << 16) - 16
 MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
-@dataclass(frozen=True)
+@frozen
 class Given:
     """An input and where it is from."""
 

@@ -13,6 +13,7 @@ import numpy as np
 from . import ops  # noqa: F401  (fills the table)
 from .codes import OperandCode, OperationCode, OperationCodeEx, ResultCode
 from .errors import ModelError
+from .frozen import frozen
 from .model import Lifetime, Model, Operand, Operation, default_rim
 from .ops.host import op_of
 from .resources import DEEPEST
@@ -261,7 +262,7 @@ class ModelBuilder:
             raise ModelError("the model is finished, it cannot be changed", result=ResultCode.BAD_STATE)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Need:
     """Raises `ModelError` about one operand (and operation) where a condition does not hold."""
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from .emit.report import scaled, size
 from .errors import UsageError
+from .frozen import frozen
 from .inspection import Inspection, TensorRow, of_model
 from .types import ChannelQuant, Quant
 
 
-@dataclass(frozen=True)
+@frozen
 class Change:
     """One fact that differs: what it is of, before and after; "" where there is nothing of it."""
 
@@ -21,7 +21,7 @@ class Change:
     after: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Figure:
     """A number before and after; None where it is not known."""
 
@@ -41,7 +41,7 @@ class Figure:
         return self.before != self.after
 
 
-@dataclass(frozen=True)
+@frozen
 class Comparison:
     """What differs between two files.
 

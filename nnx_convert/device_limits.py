@@ -5,12 +5,12 @@ The format is told in docs/targets.md, with an example.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .codes import LEVELS, level_of
 from .errors import UsageError, among
+from .frozen import frozen
 from .reading import toml
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ RULE_KEYS = ("text", "operations", "operand", *QUESTIONS)
 OUT = "out"
 
 
-@dataclass(frozen=True)
+@frozen
 class Span:
     """Numbers from `low` to `high`, both included, None being no end, which `step` divides."""
 
@@ -44,7 +44,7 @@ class Span:
 Numbers = tuple[Span, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class DeviceRule:
     """One rule of a file. No `operations`: all of them. No `operand`: every tensor. What is None is not asked."""
 
@@ -87,7 +87,7 @@ class DeviceRule:
             not known(n) or _in(numbers, n) for n, numbers in zip(t.dims, self.shape, strict=True))
 
 
-@dataclass(frozen=True)
+@frozen
 class DeviceLimits:
     """What a file says: the device's name, the operations it has (None: all of its level), the rules it keeps."""
 

@@ -1,44 +1,102 @@
 """Values: classes of declared fields, compared by what they hold.
 
-`dataclass(frozen=True)` writes and compiles six functions for each class when its module is imported; for the classes
-that every start needs, that is a third of what a start costs. Here one of them is compiled and the others are shared.
+`dataclass(frozen=True)` writes and compiles six functions for each class when its module is imported; for some hundred
+classes, that is a third of what a start costs. Here nothing is compiled: all classes share functions that ask for the
+fields when they are called, in the same time.
 """
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, dataclass, field, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from inspect import Parameter, Signature
 from operator import attrgetter
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform, overload
 
 Of = TypeVar("Of")
 
 
+@overload
+def frozen(cls: type[Of]) -> type[Of]: ...
+@overload
+def frozen(*, eq: bool) -> Callable[[type[Of]], type[Of]]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def frozen(cls: type[Of]) -> type[Of]:
-    """The class as a dataclass with equality, a hash and a repr of its fields, none of which can be set again."""
-    made: Any = dataclass(eq=False, repr=False)(cls)
+def frozen(cls: type[Any] | None = None, *, eq: bool = True) -> Any:
+    """The class as a dataclass with a repr of its fields, none of which can be set again. Two of its values are equal
+    where their fields are; without `eq`, where they are the same."""
+    if cls is None:
+        return lambda cls: _made(cls, eq)
+    return _made(cls, eq)
+
+
+def _made(cls: type[Any], eq: bool) -> type[Any]:
+    made: Any = dataclass(init=False, eq=False, repr=False)(cls)
     shown = tuple(f.name for f in fields(made) if f.repr)
-    compared = tuple(f.name for f in fields(made) if f.compare)
+
+    def told(self: Any) -> str:
+        return f"{self.__class__.__qualname__}({', '.join(f'{n}={getattr(self, n)!r}' for n in shown)})"
+    made.__init__, made.__repr__, made.__setattr__, made.__delattr__ = _init(made), told, _set, _delete
+    made.__signature__ = _SIGNATURE
+    if eq:
+        _compare(made)
+    found: type[Any] = made
+    return found
+
+
+def _init(cls: type[Any]) -> Callable[..., None]:
+    """What sets the fields, given in order or by name, and calls `__post_init__` where there is one."""
+    given = [f for f in fields(cls) if f.init]
+    names, known = tuple(f.name for f in given), {f.name for f in given}
+    defaults = {f.name: f.default for f in given if f.default is not MISSING}
+    made = [(f.name, f.default_factory) for f in given if f.default_factory is not MISSING]
+    post = hasattr(cls, "__post_init__")
+
+    def init(self: Any, *args: Any, **more: Any) -> None:
+        held = self.__dict__
+        held.update(defaults)
+        held.update(zip(names, args, strict=False))
+        held.update(more)
+        for name, factory in made:
+            if name not in held:
+                held[name] = factory()
+        if held.keys() != known or len(args) > len(names) or more and not more.keys().isdisjoint(names[:len(args)]):
+            raise TypeError(f"{self.__class__.__qualname__}({', '.join(names)}) is given {len(args)} values in order"
+                            + "".join(f", {name}" for name in more))
+        if post:
+            self.__post_init__()
+    return init
+
+
+class _Signature:
+    """What `inspect.signature` says of a class, made when it asks."""
+
+    def __get__(self, _: object, cls: Any) -> Signature:
+        return Signature([Parameter(f.name, Parameter.POSITIONAL_OR_KEYWORD, annotation=f.type, default=_default(f))
+                          for f in fields(cls) if f.init])
+
+
+_SIGNATURE = _Signature()
+
+
+def _default(f: Field[Any]) -> Any:
+    if f.default_factory is not MISSING:
+        return f.default_factory()
+    return Parameter.empty if f.default is MISSING else f.default
+
+
+def _compare(cls: Any) -> None:
+    """Give a class equality and a hash of the fields that take part."""
+    compared = tuple(f.name for f in fields(cls) if f.compare)
     held: Callable[[Any], tuple[Any, ...]] = attrgetter(*compared) if len(compared) > 1 else lambda x: tuple(
         getattr(x, n) for n in compared)
 
     def equal(self: Any, other: object) -> Any:
         return held(self) == held(other) if other.__class__ is self.__class__ else NotImplemented
-
-    def told(self: Any) -> str:
-        return f"{self.__class__.__qualname__}({', '.join(f'{n}={getattr(self, n)!r}' for n in shown)})"
-    made.__eq__, made.__hash__, made.__repr__ = equal, lambda self: hash(held(self)), told
-    made.__setattr__, made.__delattr__ = _set, _delete
-    found: type[Of] = made
-    return found
+    cls.__eq__, cls.__hash__ = equal, lambda self: hash(held(self))
 
 
 def _set(self: Any, name: str, value: object) -> None:
-    """What `__init__` sets fields by."""
-    if name in self.__dict__ or name not in self.__dataclass_fields__:
-        raise FrozenInstanceError(f"cannot assign to field {name!r}")
-    object.__setattr__(self, name, value)
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
 
-def _delete(_: Any, name: str) -> None:
+def _delete(self: Any, name: str) -> None:
     raise FrozenInstanceError(f"cannot delete field {name!r}")

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .frozen import frozen
 from .schema import Checked, OpDef, OpError, Placed, describe
 from .signature import Args, Form, Param
 from .types import Array, I32, Rim, Scalar, Shape, Signature, Tensor, Type, known, rebuilt, sharper
@@ -26,7 +27,7 @@ class GraphError(Exception):
     """A pass broke the graph, or gave a value another meaning: a fault of ours, not of the input."""
 
 
-@dataclass(frozen=True)
+@frozen
 class At:
     """Where a node comes from: the operator's place and name in the source file."""
 
@@ -38,7 +39,7 @@ class At:
         return f"{self.graph + ' ' if self.graph else ''}op {self.index} {self.op}"
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Sparse:
     """A constant kept compressed, as DENSIFY takes it: levels in traversal order.
 
@@ -54,7 +55,7 @@ class Sparse:
     implicit: int = 0
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Value:
     """Something computed once: an input, a constant (`tensor.data` or `sparse`), an output of one node.
 
@@ -95,7 +96,7 @@ class Value:
 Values = tuple[Value, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Node:
     """One operation: arguments by the names of the form it came in, a `Value` where that has a tensor."""
 
@@ -142,7 +143,7 @@ class Node:
 Evaluate = Callable[[Node, Sequence[Array | float | None]], Sequence[Array] | None]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Graph:
     """Nodes in an order they can run in; outputs may be any values. `rim`: how a user sees inputs and outputs."""
 
@@ -245,7 +246,7 @@ class Build:
     """A graph in the making. Calling it adds a node: `y = g(ADD, x, y, act=0)`."""
 
     name: str = ""
-    at: At = At()
+    at: At = At()    # noqa: RUF009  (a value)
     nodes: list[Node] = field(default_factory=list)
 
     def __call__(self, op: OpDef, *args: Any, out: Tensor | None = None, **named: Any) -> Value:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from .convert import HERE, Data, Progress, Source, at_size_1, folder_of, import_
 from .emit.levels import every_model
 from .emit.macs import macs_by_operation
 from .errors import NnxError
+from .frozen import frozen
 from .graph import At, Graph, Node, Sparse, Value, placed
 from .model import Lifetime, Model
 from .ops.macs import multiplied
@@ -30,7 +31,7 @@ from .types import ChannelQuant, Quant, Shape, Tensor, Undecided, known
 FORMATS = ("dense", "sparse")
 
 
-@dataclass(frozen=True)
+@frozen
 class OpRow:
     """An operation: `operation` is its name in the op table, `source` that in the file ("" where there is none).
 
@@ -48,7 +49,7 @@ class OpRow:
     weights: int
 
 
-@dataclass(frozen=True)
+@frozen
 class LevelRow:
     """A level of a sparse tensor, in traversal order, in a format of `FORMATS`.
 
@@ -63,7 +64,7 @@ class LevelRow:
     density: float
 
 
-@dataclass(frozen=True)
+@frozen
 class SparsityRow:
     """What of a constant is zero, and what a sparse one saves: `stored` bytes with its indices, `dense` without."""
 
@@ -73,7 +74,7 @@ class SparsityRow:
     levels: tuple[LevelRow, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class TensorRow:
     """A tensor: `role` is input, output, constant or temporary, `dtype` NumPy's name of its elements.
 
@@ -99,7 +100,7 @@ class TensorRow:
         return "[...]" if self.shape is None else f"[{','.join('?' if n is None else str(n) for n in self.shape)}]"
 
 
-@dataclass(frozen=True)
+@frozen
 class Inspection:
     """A file's contents. `at_1`: open sizes are taken as 1 for multiply-adds and the arena."""
 

@@ -14,6 +14,7 @@ from . import __version__
 from .arrays import Given, gathered
 from .convert import compile, kind, read
 from .errors import NnxError
+from .frozen import frozen
 from .peers import PEERS, Run, unheard
 from .runtime.compiled import CompiledModel
 from .runtime.profile import macs
@@ -25,7 +26,7 @@ WARM_UP = 2
 PAUSE, TURN = 0.05, 5
 
 
-@dataclass(frozen=True)
+@frozen
 class Timed:
     """An engine: seconds from the file to its first output, the median and the least of its runs.
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -69,7 +69,7 @@ class Operation:
     outputs: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Step:
     """One operation of a model with what it reads and writes: what `for step in model` gives.
 
@@ -95,7 +95,7 @@ class Step:
         return self.checked.level
 
 
-@dataclass(frozen=True)
+@frozen
 class Model:
     """A finished model: operations in an order they can run in, each as the table checked it.
 

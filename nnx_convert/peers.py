@@ -4,9 +4,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
+
+from .frozen import frozen
 
 Run = Callable[[], Any]
 
@@ -57,7 +58,7 @@ def openvino(path: str, threads: int, inputs: Sequence[Any]) -> Run:
     return lambda: list(request.infer(given).values())
 
 
-@dataclass(frozen=True)
+@frozen
 class Peer:
     """An engine: the formats it reads, the package it is in and what that is called where it is installed from."""
 

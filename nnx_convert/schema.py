@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, get_args, get_origin
 
 from .codes import OperationCode, OperationCodeEx
+from .frozen import frozen
 from .signature import Args, Form, Levels, Misfit, Param, Slots, hints_of, parameters
 from .types import I16, Q8, Q8S, Q16A, Q16S, QPC, QS, UNKNOWN, Arg, Scalar, Tensor, Undecided, known
 
@@ -43,7 +44,7 @@ class OpError(ValueError):
         self.op, self.text, self.operand, self.hint = op, text, operand, hint
 
 
-@dataclass(frozen=True)
+@frozen
 class Rule:
     """A constraint between operands. `holds` names the arguments it looks at (`out`: first output).
 
@@ -75,7 +76,7 @@ class Rule:
         return self.holds(*(scope[n] for n in self.names))
 
 
-@dataclass(frozen=True)
+@frozen
 class Placed:
     """Operands that a form takes, by name."""
 
@@ -84,7 +85,7 @@ class Placed:
     own: Args                            # the form's arguments: values, defaults filled in
 
 
-@dataclass(frozen=True)
+@frozen
 class Checked:
     """What the table says of one operation that it accepts."""
 
@@ -104,7 +105,7 @@ class Test(NamedTuple):
     operand: int | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class OpDef:
     """One operation of the table."""
 

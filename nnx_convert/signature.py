@@ -10,10 +10,11 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
+from .frozen import frozen
 from .types import Arg, Scalar, Tensor, Type, Unknown, known
 
 Levels = Mapping[Type, int]      # operand type -> first feature level that takes it
@@ -67,7 +68,7 @@ def _evaluated(text: Any, module: str, scope: dict[str, Any]) -> Any:
 _HINTS: dict[tuple[str, str], Any] = {}
 
 
-@dataclass(frozen=True, eq=False)      # by identity: `X | None` hashes an annotation's metadata
+@frozen(eq=False)      # by identity: `X | None` hashes an annotation's metadata
 class Kind:
     """The types an operand may have. `KEY` is the operand whose type picks the row of the op's table."""
 
@@ -89,19 +90,19 @@ class Kind:
         return frozenset(t.group for row in rows for t in row)
 
 
-@dataclass(frozen=True)
+@frozen
 class Since:
     """The operand may be listed from this feature level on."""
 
     level: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Joined:
     """The operand is listed exactly when the one before it is."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Must:
     """A limit on one operand; read `text` after its name. Below level `until` only, if that is given."""
 
@@ -111,7 +112,7 @@ class Must:
     rank: int | None = None      # what the limit says of a tensor whose rank is not known
 
 
-@dataclass(frozen=True)
+@frozen
 class Param:
     """One parameter of a form, as its signature declares it."""
 
@@ -183,7 +184,7 @@ class Param:
         return value
 
 
-@dataclass(frozen=True)
+@frozen
 class Misfit:
     """Why a form does not take operands; `operand` is the position of the one it does not take, if it is one."""
 
@@ -191,7 +192,7 @@ class Misfit:
     operand: int | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Form:
     """One operand order. The canonical form's function infers; any other returns canonical arguments."""
 

@@ -1,19 +1,20 @@
 """What a device takes."""
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from .codes import LEVELS, FeatureLevel, level_of, levelled, spelt
 from .errors import UsageError
+from .frozen import frozen
 
 if TYPE_CHECKING:
     from .device_limits import DeviceLimits
     from .schema import Checked, OpDef, OpError
 
 
-@dataclass(frozen=True)
+@frozen
 class Target:
     """A feature level, and what a device has beside it.
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -68,7 +68,7 @@ def maybe(compute: Callable[..., int], *args: Any) -> int:
         return UNKNOWN
 
 
-@dataclass(frozen=True)
+@frozen
 class Quant:
     """real = scale * (q - zero)."""
 
@@ -76,7 +76,7 @@ class Quant:
     zero: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class ChannelQuant:
     """real = scales[c] * q, c running along `axis`."""
 

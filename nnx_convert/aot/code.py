@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import ExportError
+from ..frozen import frozen
 from ..model import Model
 from ..runtime.bind import bind
 from ..runtime.codegen.fusion import groups
@@ -33,7 +34,7 @@ LIBRARY = frozenset({"memcpy", "memset", "memmove"})
 NAMED = 8
 
 
-@dataclass(frozen=True)
+@frozen
 class Side:
     """An input or an output of the run function: its number among the model's, its port, and what is there."""
 
@@ -42,7 +43,7 @@ class Side:
     tensor: Tensor
 
 
-@dataclass(frozen=True)
+@frozen
 class Code:
     """An object file and what must be known to call it. `weights` are to lie, as the arena, at a multiple of 64.
 

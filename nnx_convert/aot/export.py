@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..artifact.files import made, write_all
+from ..frozen import frozen
 from ..model import Model
 from ..runtime.backends import backend_of
 from ..runtime.codegen.machine import Machine
@@ -38,7 +38,7 @@ BUILDS = {
 PROCESSORS = {"x86_64": "^(x86_64|AMD64|amd64)$", "aarch64": "^(aarch64|arm64|ARM64)$"}
 
 
-@dataclass(frozen=True)
+@frozen
 class Golden:
     """The inputs of runs in a row, those of each in the model's order without its states, as its user gives them."""
 

@@ -2,17 +2,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ..errors import ExitCode
+from ..frozen import frozen
 
 #: Which code a whole ends with where several entries fail: first what could not be judged, then what a device
 #: does not take, then what differs.
 GRAVEST = (ExitCode.FAILED, ExitCode.UNREADABLE, ExitCode.USAGE, ExitCode.UNSUPPORTED, ExitCode.DIFFERENT)
 
 
-@dataclass(frozen=True)
+@frozen
 class Step:
     """One thing that was asked of a model.
 
@@ -40,7 +41,7 @@ class Step:
         return self.code in (ExitCode.GOOD, ExitCode.DIFFERENT, ExitCode.UNSUPPORTED)
 
 
-@dataclass(frozen=True)
+@frozen
 class Outcome:
     """What came of an entry, and how many seconds it took; `notes` are what a user should know beside it."""
 

@@ -9,12 +9,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from ..frozen import frozen
 
 if TYPE_CHECKING:
     from ..check import Check
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from ..verify.verdict import Verdict
 
 
-@dataclass(frozen=True)
+@frozen
 class ModelUnderTest:
     """A model's file in a test. `folders` are those that relative paths are looked for in, the test's own first.
 

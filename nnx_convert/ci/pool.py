@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from multiprocessing import connection, get_all_start_methods, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ExitCode
+from ..frozen import frozen
 from .outcome import Outcome
 from .settings import Entry
 from .work import done, fault
@@ -27,7 +27,7 @@ TURN = 3600.0
 Work = Callable[[Entry], Outcome]
 
 
-@dataclass(frozen=True)
+@frozen
 class Worker:
     """A process at work on an entry."""
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from .. import comparison
 from ..check import conditions
 from ..codes import level_of
 from ..errors import UsageError, among, near
+from ..frozen import frozen
 from ..reading import toml
 from ..resources import Limits, limits
 from ..runtime.backends import BACKENDS
@@ -31,7 +32,7 @@ TARGET = ("level", "ex", "experimental", "sparse", "hybrid", "int64", "qdq")
 PATIENCE = 600.0
 
 
-@dataclass(frozen=True)
+@frozen
 class Latency:
     """What a run may take: a `median` in seconds, or a `ratio` to what the engine `vs` takes on the same inputs."""
 
@@ -45,7 +46,7 @@ class Latency:
     random: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Baseline:
     """A file that a model is compared with as `nnx-convert diff` does, and what must not change."""
 
@@ -53,7 +54,7 @@ class Baseline:
     fail_on: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Entry:
     """A model and what is asked of it. `budgets` are the most of what `SIZES` names; `timeout` is in seconds."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import UsageError, among, near
+from ..frozen import frozen
 
 Value = TypeVar("Value")
 #: Makes a value of what TOML has; raises `ValueError` with what it should be.
@@ -20,7 +20,7 @@ LARGEST = sys.float_info.max
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
-@dataclass(frozen=True)
+@frozen
 class Table:
     """A table called `name` of a file; what it lacks is taken from `usual`."""
 

@@ -2,19 +2,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..arrays import plain
 from ..codes import NARROW_DTYPES
 from ..errors import UsageError
+from ..frozen import frozen
 from ..types import Array
 from ..verify.archives import output_key
 from ..verify.metrics import Tolerance
 
 
-@dataclass(frozen=True)
+@frozen
 class Difference:
     """One output beside the array of the archive called `key`: of `count` elements `differing` differ.
 

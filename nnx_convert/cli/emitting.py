@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..arrays import gathered
@@ -11,6 +10,7 @@ from ..artifact.files import write
 from ..convert import compile
 from ..emit.facts import Emitted, Facts
 from ..errors import NnxError, UsageError
+from ..frozen import frozen
 from ..model import Model
 from ..runtime.profile import Profile
 from ..target import Target
@@ -20,7 +20,7 @@ from ..types import Shape
 RUNS = 10
 
 
-@dataclass(frozen=True)
+@frozen
 class Asked:
     """What was converted, and how: all that something beside the .nnx file is made from."""
 

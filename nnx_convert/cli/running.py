@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from ..arrays import Given, gathered, plain, taken_apart, write_archive
 from ..convert import compile, convert, kind, read
 from ..emit.report import LABEL, headed, size
 from ..errors import ExitCode, NnxError
+from ..frozen import frozen
 from ..model import Model
 from ..runtime.compiled import CompiledModel, TensorSpec
 from ..types import Array, Shape
@@ -23,7 +24,7 @@ from .profiles import form_of, write_profile
 from .screen import Progress, show, show_json
 
 
-@dataclass(frozen=True)
+@frozen
 class Ran:
     """A run in numbers."""
 

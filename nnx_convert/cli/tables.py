@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ..emit.report import WIDTH
 from ..errors import printable
+from ..frozen import frozen
 from .screen import Volume, colourful, volume
 
 #: Between columns, and what stands for the rest of a text.
@@ -15,7 +15,7 @@ GAP, MORE = "  ", "..."
 LEAST = 8
 
 
-@dataclass(frozen=True)
+@frozen
 class Column:
     """A column by its title; a `flexible` one is cut where the screen ends, a `right` one has numbers."""
 

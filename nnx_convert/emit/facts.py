@@ -3,12 +3,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from ..artifact.encode import narrowest
+from ..frozen import frozen
 from ..model import Model
 from ..ops.sparse import DENSIFY
 from ..schema import HOST_CODES, OPS, OpDef
@@ -21,7 +22,7 @@ from .transposes import Transposes, transposes
 KINDS = ("base", "EX", "DENSIFY", "host")
 
 
-@dataclass(frozen=True)
+@frozen
 class PortFacts:
     """An input or output; a size that each run chooses is None."""
 
@@ -35,7 +36,7 @@ class PortFacts:
     sizes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class HostFacts:
     """Operations that run on the host for one reason, and where the first of them comes from."""
 
@@ -45,7 +46,7 @@ class HostFacts:
     reason: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Emitted:
     """What was written beside the .nnx file: the `kind` and the `path` asked for, its `files`, and their bytes."""
 
@@ -55,7 +56,7 @@ class Emitted:
     bytes: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Facts:
     """A converted model in numbers. Sizes are in bytes; what is not known is None.
 
@@ -148,7 +149,7 @@ def host(models: Iterable[Model]) -> tuple[HostFacts, ...]:
     return tuple(HostFacts(name, len(at), at[0], why) for (name, why), at in found.items())
 
 
-@dataclass(frozen=True)
+@frozen
 class Hosts:
     """Why lowering gave operations to the host: what it noted, by their places in the source file and their names."""
 

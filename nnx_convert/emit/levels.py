@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..codes import FeatureLevel
+from ..frozen import frozen
 from ..model import Model
 from ..schema import MEANINGLESS, Checked, OpDef
 from ..signature import Param
@@ -16,7 +16,7 @@ from ..types import Scalar, Tensor, Type, Undecided
 PLURAL = {"has": "have", "is": "are", "takes": "take"}
 
 
-@dataclass(frozen=True)
+@frozen
 class Reason:
     """One fact of the table that calls for a level, and the operations it holds for, with their numbers."""
 
@@ -24,7 +24,7 @@ class Reason:
     operations: dict[str, int]
 
 
-@dataclass(frozen=True)
+@frozen
 class Place:
     """One operation of a model. `subgraph` counts as `every_model` lists them, 0 being the model itself;
     `origin` is its place in the source file, "" where there is none.
@@ -36,7 +36,7 @@ class Place:
     origin: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Level:
     """The first level that takes an operation, and the fact of the table that says so, as a predicate.
 
@@ -48,7 +48,7 @@ class Level:
     fact: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Refused:
     """An operation that a target does not take, and the fact of the table that says so, as a predicate."""
 

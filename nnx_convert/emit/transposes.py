@@ -2,14 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..model import Model
 from ..ops.shape import TRANSPOSE
 from ..types import product
 
 
-@dataclass(frozen=True)
+@frozen
 class Transposes:
     """How many there are, of them those that turn an input or an output of the model, and the bytes that all move.
 

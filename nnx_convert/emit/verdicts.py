@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 from ..codes import FeatureLevel
+from ..frozen import frozen
 from ..model import Model
 from ..schema import Checked, OpDef
 from ..target import Target
@@ -16,7 +16,7 @@ from .levels import Place, every_model, reason
 HOLDS = "holds operations that do not run on the device"
 
 
-@dataclass(frozen=True)
+@frozen
 class Verdict:
     """What a target makes of one operation.
 

@@ -6,11 +6,11 @@ factors has channels first here: this pass is one of those before the layout.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..frozen import frozen
 from ..graph import Node, Value
 from ..ops import conv, elementwise as e, shape
 from ..ops.linear import LINEAR
@@ -28,7 +28,7 @@ MOVES = (shape.TRANSPOSE, shape.RESHAPE)
 VALID = 2
 
 
-@dataclass(frozen=True)
+@frozen
 class Weighted:
     """A product whose weights are known; `axis` is that of its channels, `through` a reshape behind it."""
 

@@ -6,10 +6,11 @@ cannot be run snaps to one that can, and an operation without a rule keeps the s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
+from ..frozen import frozen
 from ..graph import Node, Value
 from ..kinds import FL6
 from ..schema import OPS, OpDef
@@ -24,14 +25,14 @@ Slot = tuple[str, int]
 X: Slot = ("x", -1)
 
 
-@dataclass(frozen=True)
+@frozen
 class Picked:
     """The elements, or rows, of an argument in another order."""
 
     order: Perm
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Plan:
     """One way to run a node: orders by slot and of the outputs, and the arguments that change.
 

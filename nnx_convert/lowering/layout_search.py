@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from ..frozen import frozen
 from ..graph import Graph, Node, Value
 from ..ops.shape import TRANSPOSE
 from ..target import Target
@@ -32,7 +33,7 @@ HOSTED = 1 << 20
 NOMINAL = 16
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Way:
     """A plan, with its orders as they are in memory: of each value that is no constant."""
 

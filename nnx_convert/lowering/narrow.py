@@ -6,9 +6,10 @@ and what computes with it reads the value of few axes it was made from. Where th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from ..frozen import frozen
 from ..graph import Build, Graph, Node, Value
 from ..ops import ex, gather, host, host_math, norm, reduce as r, shape
 from ..schema import OPS, OpDef, OpError
@@ -316,7 +317,7 @@ def matmul(g: Rewriter, node: Node) -> Result:
                               "y": [(*merged(ys, groups), *y.shape[-2:])]})
 
 
-@dataclass(frozen=True)
+@frozen
 class Axiswise:
     """An operation that is a row of numbers for each axis."""
 

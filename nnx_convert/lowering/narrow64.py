@@ -8,11 +8,12 @@ rim widens.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
+from ..frozen import frozen
 from ..graph import Build, Graph, Node, Value
 from ..ops import casts, control, convert, elementwise as e, ex, folds, host, host_arrays as h, reduce as r, shape
 from ..schema import OpError
@@ -124,7 +125,7 @@ def _free(node: Node, p: Param) -> bool:
     return node.op.host and node.op.twin_of is None and not p.kind.is_key and {I32, I64} <= set(p.kind.levels)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Narrowed:
     """The graph in the making: for values of the old one, what is there in INT32 (`slim`) and in INT64 (`wide`)."""
 

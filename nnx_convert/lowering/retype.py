@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
+from ..frozen import frozen
 from ..graph import Evaluate, Build, Graph, Node, Value
 from ..ops import shape
 from ..ops.convert import CAST
@@ -42,7 +43,7 @@ def unsigning(evaluate: Evaluate) -> Pass:
     return unsigned
 
 
-@dataclass(frozen=True)
+@frozen
 class _Shift:
     """Values in the old graph -> in the new: `values`, and `signed` for what is there on signed bytes."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..frozen import frozen
 from ..graph import At, Build, Evaluate, Graph, GraphError, Node, Value, Values, merge
 from ..resources import tick
 from ..schema import OpDef, OpError, describe
@@ -21,14 +22,14 @@ from ..types import Tensor, Undecided
 DEEPEST = 16
 
 
-@dataclass(frozen=True)
+@frozen
 class Refusal:
     """Why a rule that was meant for a node leaves it alone; it goes into the trace."""
 
     reason: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Event:
     """One line of the trace: what a rule did to a node (`did`), or that it leaves it alone and `why`.
 
@@ -51,7 +52,7 @@ Result = Value | Sequence[Value] | Refusal | None
 RuleFn = Callable[["Rewriter", Node], Result]
 
 
-@dataclass(frozen=True)
+@frozen
 class Rules:
     """A pass made of rules, keyed by op name; "*" is every op. Rules that compute something use `evaluate`.
 

@@ -2,16 +2,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ..frozen import frozen
 from ..kinds import OutCount, T
 from ..schema import OpError, host
 from ..types import Q8, Tensor, Undecided
 from .host import AnyT
 
 
-@dataclass(frozen=True)
+@frozen
 class CustomOp:
     """What a name stands for; see `register_custom_op`."""
 

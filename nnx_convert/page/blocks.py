@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from ..frozen import frozen
 
 #: The longest block that is looked for, in operations, and the shortest.
 LONGEST, LEAST = 64, 2
@@ -10,7 +11,7 @@ LONGEST, LEAST = 64, 2
 HALF = 12
 
 
-@dataclass(frozen=True)
+@frozen
 class Block:
     """Operations from `first` up to `end`, the `number`-th of `of` that are alike; `names` are those of one."""
 

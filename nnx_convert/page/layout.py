@@ -2,17 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 
 from ..errors import UsageError
+from ..frozen import frozen
 
 #: How far ranks and neighbours are apart in the library's drawing: only their order is used.
 SPACING = 10
 Edge = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@frozen
 class Ranks:
     """A layered drawing: in each rank, from the inputs down, what stands side by side, from left to right.
 

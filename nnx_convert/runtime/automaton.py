@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+from ..frozen import frozen
+
 #: States a pattern may have: counted repetitions multiply.
 MOST = 20_000
 Test = Callable[[str], bool]
@@ -30,7 +32,7 @@ class State:
     then: list[int] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@frozen
 class Automaton:
     """A pattern as states: from `first` to `last`."""
 

@@ -7,11 +7,11 @@ of equals to chance, the lower index is first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..frozen import frozen
 from ..types import Array, Tensor
 from .fixedpoint import I64, away, f32, grid, limits
 
@@ -111,7 +111,7 @@ def suppressed(scores: Array, boxes: Array, most: int | None, verdict: Verdict) 
     return np.array(picked, np.intp), np.array(found, f32)
 
 
-@dataclass(frozen=True)
+@frozen
 class Detections:
     """Boxes picked, one per class and box: their index, class and score."""
 
@@ -146,7 +146,7 @@ def limit(count: int) -> int | None:
     return None if count < 0 else count
 
 
-@dataclass(frozen=True)
+@frozen
 class Corners:
     """Samples along an axis: the cell before each, the one after, and how far between them it is."""
 

@@ -7,11 +7,11 @@ a view with its first axes swapped. float16 is computed in float32.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..frozen import frozen
 from ..types import Array, Shape, Tensor, rebuilt
 from .fixedpoint import f32
 from .hybrid import Matrix
@@ -68,7 +68,7 @@ def in_time(x: Array, time_major: bool) -> Array:
     return x if time_major else x.swapaxes(0, 1)
 
 
-@dataclass(frozen=True)
+@frozen
 class Span:
     """The sizes of a sequence, and the order of its axes in memory."""
 
@@ -159,7 +159,7 @@ class LstmWeights(NamedTuple):
                    None if cell.wp is None else np.asarray(cell.wp, dtype).T, optional(cell.bp, dtype))
 
 
-@dataclass(frozen=True)
+@frozen
 class Lstm:
     """One direction of an LSTM, prepared: `ask` for its buffers, then `run` each time."""
 
@@ -248,7 +248,7 @@ class Lstm:
             np.clip(h, -self.proj_clip, self.proj_clip, out=h)
 
 
-@dataclass(frozen=True)
+@frozen
 class Rnn:
     """One direction of an RNN: h' = act(x @ w.T + aux @ aw.T + h @ r.T + b)."""
 

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from ..codes import dtype_of
 from ..contents import Contents, contents
 from ..errors import InputError, UsageError, among
+from ..frozen import frozen
 from ..model import Model
 from ..types import Array, ChannelQuant, Entry, Port, Quant, Shape
 from . import rim, states
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Taps = Callable[[Sequence[str], Sequence[Any]], Mapping[str, Any]]
 
 
-@dataclass(frozen=True)
+@frozen
 class TensorSpec:
     """An input or output: `shape` has None for a size that each run chooses.
 

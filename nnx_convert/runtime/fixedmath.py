@@ -6,11 +6,11 @@ value * 2^(k + 1 - width).
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..frozen import frozen
 from ..types import Array
 from .fixedpoint import high_mul, shift_right, wrap16, wrap32
 
@@ -23,7 +23,7 @@ SQRT_HALF, SQRT_SQRT_HALF, LOG_2 = 1518500250, 1805811301, 1488522236
 LOG_NUM, LOG_DEN, LOG_I, LOG_F = 117049297, 127690142, 1057819769, 638450708
 
 
-@dataclass(frozen=True)
+@frozen
 class Fixed:
     """Fixed-point numbers of one width: 32 or 16."""
 

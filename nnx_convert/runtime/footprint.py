@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..frozen import frozen
 from .bind import Options, Program, Step
 from .plan import lifetimes, plan
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from .codegen.program import Unit
 
 
-@dataclass(frozen=True)
+@frozen
 class Stretch:
     """Bytes of the arena: from the step that writes them (-1: an input) to the last that reads them.
 
@@ -26,7 +27,7 @@ class Stretch:
     bytes: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Footprint:
     """An arena of so many bytes, the places of the steps in the source file, and what of it is needed when."""
 

@@ -5,17 +5,17 @@ places are float32 as in ONNX Runtime: a factor of 1.1 is 1.10000002 in the file
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..frozen import frozen
 from ..ops.sampling import ALIGNED, ASYMMETRIC, CROPPED, NEAREST, PYTORCH, ROUNDINGS, SYMMETRIC
 from ..types import Array
 from .places import keys
 
 
-@dataclass(frozen=True)
+@frozen
 class Axis:
     """An axis of `size` cells made `out` ones, by a factor; `roi` is the part of it that is wanted."""
 
@@ -76,7 +76,7 @@ class Axis:
         return np.asarray((at < 0) | (at > self.size - 1))
 
 
-@dataclass(frozen=True)
+@frozen
 class Way:
     """How INTERPOLATE goes between cells: its arguments of these names."""
 

@@ -12,6 +12,7 @@ from itertools import product
 import numpy as np
 
 from ..errors import RunError
+from ..frozen import frozen
 from ..types import Array
 from .mq import Decoder
 
@@ -113,7 +114,7 @@ class Band:
         self.included, self.zeros = Tree(self.columns, rows), Tree(self.columns, rows)
 
 
-@dataclass(frozen=True)
+@frozen
 class Header:
     """What the main header says."""
 

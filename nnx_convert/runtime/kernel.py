@@ -29,6 +29,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..frozen import frozen
 from ..schema import OpDef
 from ..types import Array, Shape, Tensor
 from .control import fitted
@@ -76,7 +77,7 @@ class Site:
         self.largest = max(self.largest, rows * depth * columns)
 
 
-@dataclass(frozen=True)
+@frozen
 class Inner:
     """The graphs that give an operation's outputs: the arguments that they are, and the one that holds their inputs.
 
@@ -88,7 +89,7 @@ class Inner:
     again: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Kernel:
     """A registered kernel. `inplace`: arguments whose storage the first output may take over."""
 

@@ -5,17 +5,17 @@ wrap as they do in C. Lengths are powers of two, real transforms of `length` sam
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from ..frozen import frozen
 from ..types import Array
 
 I64 = np.int64
 
 
-@dataclass(frozen=True)
+@frozen
 class Fixed:
     """The arithmetic of one width: 16 or 32 bits."""
 
@@ -61,7 +61,7 @@ class Fixed:
 Pair = tuple[Array, Array]
 
 
-@dataclass(frozen=True)
+@frozen
 class Transform:
     """The transform of rows of `length` real samples, or back."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import RunError
+from ..frozen import frozen
 from ..types import Shape
 from .bind import Program, Slot
 from .memory import ALIGN, HINT
@@ -17,7 +18,7 @@ from .memory import ALIGN, HINT
 ADDRESSABLE = 1 << 62
 
 
-@dataclass(frozen=True)
+@frozen
 class Buffer:
     """A stretch of the arena as an array."""
 
@@ -35,7 +36,7 @@ class Buffer:
         return arena[self.offset:self.offset + self.nbytes].view(self.dtype).reshape(self.shape)
 
 
-@dataclass(frozen=True)
+@frozen
 class Plan:
     """Where the arrays of a program are: slots, and the scratch of each step, in an arena of `size` bytes."""
 

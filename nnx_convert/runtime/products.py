@@ -7,11 +7,11 @@ each sum is a constant per channel, folded into the bias.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..frozen import frozen
 from ..types import Array, F16, F32, Q8, ChannelQuant, Tensor
 from .fixedpoint import activation_range, away, f32, grid, limits, multipliers, scale64, scales, to_int32, wrap32
 from .kernel import NeedsValue, Site
@@ -24,7 +24,7 @@ EXACT_F32 = 1 << 24
 Finish = tuple[Callable[[Array, Array, Array | None], None], Callable[[int], tuple[tuple[int], Any]] | None]
 
 
-@dataclass(frozen=True)
+@frozen
 class Products:
     """One way to sum products: `weights` [k, n] in the type to multiply in, `fill` what a border holds.
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..frozen import frozen
 from ..model import Model
 from ..ops.macs import multiplied
 from ..types import Array, Tensor
@@ -27,7 +27,7 @@ WARM_UP = 2
 LONG = 0.02
 
 
-@dataclass(frozen=True)
+@frozen
 class Work:
     """What one row of a profile does: operations in order (fused ones together), where they stand in the source.
 
@@ -42,7 +42,7 @@ class Work:
     macs: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Row:
     """Work, the median of its seconds, and what part that is of the whole run's."""
 
@@ -56,7 +56,7 @@ class Row:
         return 2e-9 * self.work.macs / self.seconds if self.seconds > 0 else 0.0
 
 
-@dataclass(frozen=True)
+@frozen
 class Profile:
     """The rows in the order of a run, and the median of the whole run's seconds: copies of inputs and outputs, and
     the calls themselves, are in these alone."""
@@ -111,7 +111,7 @@ def of_native(program: NativeProgram, inputs: Arrays, runs: int) -> Profile:
     return joined([work_of(program.program, u) for _, u in units], taken, [w.seconds for w in found[WARM_UP:]])
 
 
-@dataclass(frozen=True)
+@frozen
 class Watched:
     """One run of native code: when it began, what it took, the stamps, and the seconds of NumPy's steps by their id."""
 

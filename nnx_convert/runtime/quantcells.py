@@ -7,7 +7,6 @@ answers. Sums of products are made exactly in floats.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import log2
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import RunError
+from ..frozen import frozen
 from ..types import Array, Tensor
 from .cells import Span, constants, values
 from .fixedmath import F16, inv_sqrt
@@ -128,7 +128,7 @@ class IntWeights(NamedTuple):
     project: Requantizer | None
 
 
-@dataclass(frozen=True)
+@frozen
 class IntLstm:
     """An LSTM with int8 activations and weights and an int16 cell state, prepared: `ask`, then `run` each time."""
 
@@ -246,7 +246,7 @@ class IntLstm:
         return Pass(self, fixed, hide, *self.clips(), table("tanh", 15 + self.shift))
 
 
-@dataclass(frozen=True)
+@frozen
 class Pass:
     """An integer LSTM over time."""
 
@@ -298,7 +298,7 @@ class Pass:
         return np.clip(h, -self.proj_clip, self.proj_clip) if self.proj_clip > 0 else h
 
 
-@dataclass(frozen=True)
+@frozen
 class ByteLstm:
     """One step of the LSTM whose states are uint8 (scale 1/128, zero point 128) and int16 (scale 2 ** -11)."""
 
@@ -336,7 +336,7 @@ def byte_states(i: Array, f: Array, g: Array, o: Array, c: Array) -> tuple[Array
     return c, np.clip(shift_right(hidden, 8), -128, 127) + 128
 
 
-@dataclass(frozen=True)
+@frozen
 class MatrixLstm:
     """One step of LiteRT's LSTM of kernel type BASIC: the grids of `ByteLstm`, one matrix of the gates i g f o.
 
@@ -364,7 +364,7 @@ class MatrixLstm:
         return h, c, sums
 
 
-@dataclass(frozen=True)
+@frozen
 class IntSvdf:
     """SVDF with int8 activations and feature weights, an int16 state and int16 weights on time.
 

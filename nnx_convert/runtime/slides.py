@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..frozen import frozen
 from ..types import Array, Shape, Tensor
 from .kernel import ints
 
@@ -25,7 +25,7 @@ def picked(x: Array, where: Sequence[Array]) -> Array:
     return np.asarray(x[at])
 
 
-@dataclass(frozen=True)
+@frozen
 class Slide:
     """Sizes of a kernel, the amounts before and after each axis, and its steps."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from ..frozen import frozen
@@ -31,7 +31,7 @@ class Dynamic(Exception):
     """A size or a constant of this model follows from a value that only a run computes."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Bound:
     """One operation at known shapes: its canonical arguments by name, its outputs, and the slots of its arrays.
 

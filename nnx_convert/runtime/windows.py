@@ -2,18 +2,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from ..frozen import frozen
 from ..types import Array
 
 #: Elements worked on at a time, so that what one pass writes the next still finds in the cache.
 CHUNK = 1 << 16
 
 
-@dataclass(frozen=True)
+@frozen
 class Window:
     """Sizes of the image (n, h, w, c), of the filter, strides, dilations and padding (top, bottom, left, right)."""
 
@@ -84,7 +84,7 @@ def windows_of(padded: Array, g: Window) -> Array:
     return np.ndarray((*g.out, *g.size, padded.shape[2]), padded.dtype, padded, 0, strides)
 
 
-@dataclass(frozen=True)
+@frozen
 class Taps:
     """A filter's taps over an image whose columns are dealt out by stride, so that each tap reads runs.
 

@@ -7,11 +7,11 @@ computed them. The arrays of the second run have the prefix `s1_`, those of the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import UsageError
+from ..frozen import frozen
 from ..types import Array
 
 Arrays = Mapping[str, Array]
@@ -23,7 +23,7 @@ INPUTS = ("{0}in{1}", "{0}in_{2}")
 SEQUENCE = "seq_"
 
 
-@dataclass(frozen=True)
+@frozen
 class Recorded:
     """One run: its arrays by the name of the port, and all others of the archive by theirs, without a prefix."""
 

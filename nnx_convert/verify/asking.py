@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from ..archived import MAGIC, read_archive, read_array
 from ..arrays import Given, assembled, drawn
 from ..convert import Progress, read
 from ..errors import InputError, NnxError, Notice, UsageError, among, near
+from ..frozen import frozen
 from ..runtime.compiled import TensorSpec
 from ..target import Target
 from ..types import Shape
@@ -25,7 +26,7 @@ from .verdict import Verdict
 STATEFUL_RUNS = 3
 
 
-@dataclass(frozen=True)
+@frozen
 class Comparison:
     """What a model's numbers are compared with: the options of `nnx-convert verify`.
 

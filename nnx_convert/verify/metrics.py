@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..codes import NARROW_DTYPES
+from ..frozen import frozen
 from ..types import Array, Quant
 
 #: Of floating-point numbers, absolute and relative, where none is given.
@@ -20,7 +21,7 @@ OUTPUT, OPERATION = 80.0, 100.0
 OUTLIER = 10.0
 
 
-@dataclass(frozen=True)
+@frozen
 class Tolerance:
     """A number may be off by atol + rtol * |expected|, or by so many steps of its grid. None: as the type suggests.
 
@@ -40,7 +41,7 @@ class Tolerance:
         return self.atol or 0.0, self.rtol or 0.0
 
 
-@dataclass(frozen=True)
+@frozen
 class Measure:
     """A tensor beside what was expected, over all runs.
 

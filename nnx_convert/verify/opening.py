@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from .. import artifact
 from ..convert import Data, folder_of, import_graph, kind, read, ready
 from ..errors import UsageError
+from ..frozen import frozen
 from ..graph import Graph
 from ..lowering.flatten import flatten
 from ..runtime.rim import Doors, by_position
@@ -27,7 +28,7 @@ from .verdict import Inputs, Verdict, Verification
 ONNX_STEPS, ONNX_STEPS_OUT = 1, 2
 
 
-@dataclass(frozen=True)
+@frozen
 class Subject:
     """A model to verify: a source file, lowered for a target, or a .nnx file. Raises `NnxError` as converting does."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..errors import RunError, UsageError, near
+from ..frozen import frozen
 from ..peers import PEERS
 from ..types import Array, Quant
 from .archives import Recorded
@@ -27,7 +28,7 @@ ENGINES = {name: (PEERS[name].formats[0], PEERS[name].package) for name in ("lit
 INSTALL = "pip install 'nnx-convert[verify]', or give an archive or a model with --against"
 
 
-@dataclass(frozen=True)
+@frozen
 class Answer:
     """What a reference gives for one run: outputs by the names of ports, tensors by those of the source file.
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..convert import evaluate
 from ..errors import NnxError, RunError
+from ..frozen import frozen
 from ..graph import At, Build, Graph, Node, Value
 from ..lowering.flatten import flatten
 from ..lowering.pipeline import lower
@@ -38,7 +39,7 @@ NARROWED = {("int64", "int32"), ("int8", "uint8"), ("uint32", "int32"), ("uint64
 CARRIERS = ("quantizelinear", "dequantizelinear", "quantize", "dequantize", "cast", "identity", "reshape")
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Anchor:
     """A value of the lowered graph that holds a tensor of the source.
 
@@ -106,7 +107,7 @@ def _size(dims: Sequence[Any]) -> int:
         isinstance(n, int) for n in dims) else -1
 
 
-@dataclass(frozen=True)
+@frozen
 class Cut:
     """A lowered model, whole, and its anchors in the order they are computed in."""
 

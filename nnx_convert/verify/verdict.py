@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, NnxError, UsageError
+from ..frozen import frozen
 from ..runtime import rim
 from ..runtime.compiled import CompiledModel
 from ..types import Array, Quant
@@ -18,7 +19,7 @@ from .segments import Anchor, Cut, Segments
 Inputs = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@frozen
 class Range:
     """A tensor that an operation is fed with: its name, type and shape, the least and the largest value, its grid."""
 
@@ -30,7 +31,7 @@ class Range:
     grid: Quant | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Row:
     """An output, or a tensor between: `operations` are those of the source that give it, its own last.
 
@@ -44,7 +45,7 @@ class Row:
     inputs: tuple[Range, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Verdict:
     """What was found. `tensors` is None where only outputs were compared.
 

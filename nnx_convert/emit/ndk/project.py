@@ -4,11 +4,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from ctypes import c_float
-from dataclasses import dataclass
 
 from ...builder import ModelBuilder
 from ...codes import FeatureLevel, ResultCode
 from ...errors import StrictError
+from ...frozen import frozen
 from ...model import Lifetime, Model, Operand
 from ...schema import HOST_CODES
 from ...target import level_name
@@ -22,7 +22,7 @@ STATIC = ("nnapi.hpp", "nnapi.cpp", "network.hpp", "network.cpp", "main.cpp", "C
 HINT = "`nnx-convert check MODEL` says why, and what to change"
 
 
-@dataclass(frozen=True)
+@frozen
 class Golden:
     """Inputs as the operands have them, drawn with a seed, and the outputs that our executor gives."""
 

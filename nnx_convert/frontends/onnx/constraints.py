@@ -8,12 +8,12 @@ input that ends with `*` repeats, all of one type, one that ends with `~` does s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ...errors import FormatError
+from ...frozen import frozen
 from ...graph import Value
 from ...types import LIST
 from .constants import ELEMENTS
@@ -24,7 +24,7 @@ TABLE = Path(__file__).with_name("constraints.txt")
 EARLY = {("", "LayerNormalization")}
 
 
-@dataclass(frozen=True)
+@frozen
 class Takes:
     """What one input takes: `shared` names a type that inputs have in common, `mask` says which types it may be."""
 

@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from ...frozen import frozen
 from . import checks
 from .checks import Key
 from .external import Folder
@@ -16,7 +17,7 @@ from .weights import slim
 SMALL = 1 << 16
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Model:
     """A file: its main graph and functions as messages, and the operator sets that the graph's nodes are of.
 

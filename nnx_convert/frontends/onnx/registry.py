@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ...errors import FormatError
+from ...frozen import frozen
 from ...graph import Value
 from ...signature import Parameter, hints_of, parameters
 
@@ -25,7 +25,7 @@ FAMILIES = ("elementwise", "activation", "conv", "shape", "cut", "matmul", "pool
 ALWAYS = 1 << 30
 
 
-@dataclass(frozen=True)
+@frozen
 class Items:
     """A sequence whose elements are known while importing; `kind` is the ONNX type of it."""
 
@@ -38,7 +38,7 @@ Result = Value | Items | Sequence[Value | Items | None] | None
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
+@frozen
 class Importer:
     """An importer of the versions `since` to `until` of an operator, with what its signature says.
 

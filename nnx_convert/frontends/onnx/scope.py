@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import FormatError
+from ...frozen import frozen
 from ...graph import Build, Evaluate, Graph, Value
 from ...resources import deep
 from ...types import Rim, Shape, Tensor
@@ -51,7 +52,7 @@ class Session:
         return new
 
 
-@dataclass(frozen=True)
+@frozen
 class Region:
     """A graph attribute with the scope it stands in."""
 
@@ -59,7 +60,7 @@ class Region:
     scope: Scope
 
 
-@dataclass(frozen=True)
+@frozen
 class Body:
     """A graph attribute imported: its own inputs come first, then those that stand for `captured` outer values."""
 

@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ... import types as t
 from ...errors import FormatError, NnxError, Unsupported
+from ...frozen import frozen
 from ...graph import Value
 from ...resources import within
 from ...types import Array, Quant, Shape, Tensor, Type, product
@@ -25,7 +25,7 @@ LONGEST_AXIS = (1 << 31) - 1
 EXTERNAL = 1
 
 
-@dataclass(frozen=True)
+@frozen
 class Kind:
     """An element type of ONNX: its name, operand type, bits an element, and the field that may hold its elements."""
 

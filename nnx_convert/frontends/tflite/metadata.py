@@ -9,12 +9,12 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import flatbuffers.number_types as numbers
 import numpy as np
 
 from ...errors import FormatError
+from ...frozen import frozen
 from ...reading import ZIP_REACH, refuse_large_directory
 from . import records
 from .guard import Checked, File
@@ -33,7 +33,7 @@ NORMALIZATION, AXIS_LABELS, VALUE_LABELS = 1, 2, 3
 Norm = tuple[tuple[float, ...], tuple[float, ...]]
 
 
-@dataclass(frozen=True)
+@frozen
 class About:
     """Texts by name; for each input and output by position, how it is normalised; the lines of a file of labels."""
 

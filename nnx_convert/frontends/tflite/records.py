@@ -10,6 +10,7 @@ import tflite
 from flatbuffers.number_types import Int32Flags
 
 from ...errors import FormatError, Unsupported
+from ...frozen import frozen
 from ...resources import within
 from .guard import OFFSET_COST, TABLE_COST, Checked, File
 
@@ -31,7 +32,7 @@ UNIONS = {kind: {code: name for name, code in vars(kind).items() if isinstance(c
           for kind in (tflite.BuiltinOptions, tflite.BuiltinOptions2)}
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Blocks:
     """A scale for every `size` elements of the last axis: the tensors of scales and zero points (-1: none)."""
 
@@ -40,7 +41,7 @@ class Blocks:
     size: int
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Quantization:
     """Scales and zero points; several run along `axis`. `details`: another scheme, by its code in the schema.
 
@@ -56,7 +57,7 @@ class Quantization:
     blocks: Blocks | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Level:
     """One level of a sparse tensor: dense, of a size, or compressed, with segments and indices."""
 
@@ -66,7 +67,7 @@ class Level:
     indices: np.ndarray | None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Sparsity:
     """How a tensor's stored elements are spread: axes and block axes in traversal order."""
 
@@ -75,7 +76,7 @@ class Sparsity:
     levels: tuple[Level, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Tensor:
     """A tensor as declared. `shape` is empty for a scalar, `signature` has -1 where a size is open, or is empty."""
 
@@ -89,7 +90,7 @@ class Tensor:
     sparsity: Sparsity | None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Operator:
     """An operator: its name, tensors by index (-1: left out), and options on a checked table (None: absent).
 
@@ -106,7 +107,7 @@ class Operator:
     intermediates: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Subgraph:
     """Tensors, and operators in the order they run in. Tensor names are there and distinct."""
 
@@ -122,7 +123,7 @@ class Subgraph:
         return self.tensors[index]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Entry:
     """A signature: its name, the subgraph, and for each input and output its name and its tensor's index."""
 
@@ -132,7 +133,7 @@ class Entry:
     outputs: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Model:
     """A whole file: subgraphs, the first being the main one, and the bytes of each buffer (empty: none).
 

@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
 from ...errors import FormatError, Unsupported
+from ...frozen import frozen
 from ...graph import Value
 from ...ops.custom import CUSTOM_OPS
 from ...signature import Parameter, hints_of, parameters
@@ -19,7 +19,7 @@ Const = Annotated[tuple[int, ...], "const"]
 INT32 = range(-1 << 31, 1 << 31)
 
 
-@dataclass(frozen=True)
+@frozen
 class Handle:
     """A resource, by name: a variable or a hash table."""
 
@@ -31,7 +31,7 @@ Result = Value | Handle | Sequence[Value | Handle] | None
 F = TypeVar("F", bound=Callable[..., Result])
 
 
-@dataclass(frozen=True)
+@frozen
 class Input:
     """One input of an importer, as its parameter declares it."""
 
@@ -52,7 +52,7 @@ class Input:
         return constant(self.name, given) if self.const else given
 
 
-@dataclass(frozen=True)
+@frozen
 class Importer:
     """An importer with what its signature says."""
 

@@ -5,12 +5,12 @@ entries of the traversal order are the axes, the last k the block axes, which di
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 
 import numpy as np
 import tflite
 
 from ...errors import FormatError
+from ...frozen import frozen
 from ...graph import Sparse
 from ...types import Shape
 from .records import Level, Sparsity
@@ -18,7 +18,7 @@ from .records import Level, Sparsity
 DENSE, SPARSE_CSR = tflite.DimensionType.DENSE, tflite.DimensionType.SPARSE_CSR
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Kept:
     """The checked parameters: sizes in traversal order, a pair of vectors per level, `count` stored elements."""
 

@@ -10,6 +10,7 @@ import numpy as np
 import tflite
 
 from ...errors import FormatError, Unsupported
+from ...frozen import frozen
 from ...graph import LARGEST_MADE, Evaluate, Build, Graph, Node, Value
 from ...schema import describe
 from ...types import Rim, Tensor, Undecided
@@ -31,7 +32,7 @@ class State:
     initial: np.ndarray | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Body:
     """A subgraph that others call. The resource variables it touches are no inputs and outputs of it yet.
 

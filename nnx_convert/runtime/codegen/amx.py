@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...types import Array
 from .epilogue import Epilogue
 from .ir import SHARED, Function, Module, vector
@@ -29,7 +29,7 @@ PIXELS, WEIGHTS = 4, 6
 FEW = 7
 
 
-@dataclass(frozen=True)
+@frozen
 class Depth:
     """How the depth is cut: `taps` rows, `row` bytes apart, of `runs` (offsets), each of `steps` by `size` bytes."""
 
@@ -59,7 +59,7 @@ class Depth:
         return self.taps * len(self.runs) * self.steps
 
 
-@dataclass(frozen=True)
+@frozen
 class Tiles:
     """A function `(A0, A1, B, blocks, S, ones, pixel)`: the sums of two tiles of pixels, `pixel` bytes apart.
 
@@ -153,7 +153,7 @@ def declared(m: Module) -> None:
         m.declare(f"declare void @llvm.x86.{name}({args})")
 
 
-@dataclass(frozen=True)
+@frozen
 class Tiled:
     """A convolution, or a product where the image is one row of pixels: see `bytes.Bytes`.
 

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from .elements import BOUNDS
 from .ir import Function, number
 from .mathematics import flags, select
@@ -13,7 +13,7 @@ from .scalars import Scalar
 Emit = Callable[..., str]
 
 
-@dataclass(frozen=True)
+@frozen
 class Integers:
     """The code of an operation of integers.
 

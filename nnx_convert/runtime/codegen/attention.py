@@ -5,10 +5,10 @@ A group's head multiplies x by y; scores are scaled and masked by what follows i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...types import Shape
 from ..bind import Bound
 from .elements import Part, by_rows, chainable, chained, matched, start, tensors_of
@@ -29,7 +29,7 @@ MOST = 6
 PRODUCTS = ("BATCH_MATMUL", "MATMUL")
 
 
-@dataclass(frozen=True)
+@frozen
 class Rooms:
     """Where, behind those of y, a thread's panels of v, its scores and their sums are, in bytes; a row is a `pitch`."""
 
@@ -49,7 +49,7 @@ def rooms(rows: int, depth: int, keys: int, columns: int, lanes: int) -> Rooms:
     return Rooms(v, scores, sums, pitch, sums + rows * ITEM)
 
 
-@dataclass(frozen=True)
+@frozen
 class Attention:
     """x [..., rows, depth], y [..., depth, keys], v [..., keys, columns]; `zeros` is where some are in the weights."""
 

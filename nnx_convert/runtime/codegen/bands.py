@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, pairwise
 
+from ...frozen import frozen
 from ...types import BYTES
 from ..bind import Bound, Program, Slot, Step
 from .bytes import Bytes
@@ -29,7 +30,7 @@ KEPT = 256 << 10
 WORTH = 128 << 10
 
 
-@dataclass(frozen=True)
+@frozen
 class Window:
     """The rows of an image that a band of a convolution's output reads: `band` rows, of which there are `bands`."""
 
@@ -51,7 +52,7 @@ class Window:
         return self.band * self.stride
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Banded(Group):
     """Groups of operations that are done in bands: those of the convolutions in order, and the window of the middle.
 
@@ -73,7 +74,7 @@ class Banded(Group):
         return BANDS
 
 
-@dataclass(frozen=True)
+@frozen
 class Bands:
     """The task. Its tasks read at %source, write at %target and add what is at %other.
 

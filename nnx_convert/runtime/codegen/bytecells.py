@@ -5,11 +5,12 @@ being the work of one thread. The gates of a vector of units are neighbours.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import grids as g
 from ...types import F32, Array, Tensor
 from ..bind import Bound
@@ -32,7 +33,7 @@ RARE = 8
 INPUT, OUTPUT, FORGET, CELL = range(GATES)
 
 
-@dataclass(frozen=True)
+@frozen
 class Direction:
     """One pass: the products of its inputs [time, ...], where h goes after each step [time, 1, units], its first states
     (h, c), each of which may be missing, its last ones, and the offsets of its weights of h and their parameters.
@@ -51,7 +52,7 @@ class Direction:
     backward: bool
 
 
-@dataclass(frozen=True)
+@frozen
 class Steps:
     """The steps of all directions; each is the work of one thread, which has `room`."""
 

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import rnn, rnn_nd
 from ...types import F32, Array
 from ..bind import Bound
@@ -30,7 +31,7 @@ def activated(f: Function, type: str, act: int, x: str) -> str:
     return mathematics.logistic(f, type, x) if act == SIGMOID else f.clamp(type, x, *BOUNDS[act])
 
 
-@dataclass(frozen=True)
+@frozen
 class Lstm:
     """Gates (i) f c o; without i it is 1 - f. `peepholes`: extras are those of (i) f o, zeros where there are none."""
 
@@ -59,7 +60,7 @@ class Lstm:
         return f.let(f"fmul {kind} {activated(f, kind, self.act, c)}, {gate(out, 2, c)}")
 
 
-@dataclass(frozen=True)
+@frozen
 class Gru:
     """Gates z r h: h' = (1 - z) * tanh(fed + r * inner) + z * h."""
 
@@ -169,7 +170,7 @@ def _make_lstm(w: Workshop, group: Group) -> Task:
     return Recurrence(tuple(d for d, _ in made), made[0][1], b.args[_cells(b)[0][0]].wo.shape[0], w.place(SCRATCH))
 
 
-@dataclass(frozen=True)
+@frozen
 class Blank:
     """Zeros in the whole of an array without gaps."""
 

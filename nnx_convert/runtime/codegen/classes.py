@@ -1,10 +1,10 @@
 """Indices as rows of one number and another one where they point."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import ex, indexing
 from ...types import F32, I32, I64, Tensor, Type
 from ..bind import Bound
@@ -14,7 +14,7 @@ from .scalars import SCALARS
 from .tasks import Family, Group, Task, Workshop, native
 
 
-@dataclass(frozen=True)
+@frozen
 class OneHot:
     """[outer, depth, inner] of indices [outer, inner]: `values[1]` where the middle one is the index, else `values[0]`.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from ...ops import norm
 from ..bind import Bound
 from . import mathematics
@@ -20,7 +20,7 @@ from .turns import pieces
 SHORTEST = 1e-6
 
 
-@dataclass(frozen=True)
+@frozen
 class Columns:
     """A normalisation of x [outer, size, inner] along its middle; `beta` is what is in an exponent by it."""
 
@@ -89,7 +89,7 @@ def _length(f: Function, t: str, squares: str) -> str:
     return CODE["MAXIMUM"][0](f, t, root, number(t, SHORTEST))
 
 
-@dataclass(frozen=True)
+@frozen
 class UnitRows:
     """Each row of x divided by its length."""
 

@@ -7,12 +7,12 @@ Algorithms for Convolutional Neural Networks, 2015.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
 import numpy as np
 
+from ...frozen import frozen
 from ...types import Array
 from .ir import Function, number
 
@@ -22,7 +22,7 @@ Row = tuple[float, ...]
 POINTS = {2: (0, 1, -1), 4: (0, Fraction(3, 4), Fraction(-3, 4), Fraction(3, 2), Fraction(-3, 2))}
 
 
-@dataclass(frozen=True)
+@frozen
 class Form:
     """How `outputs` neighbours are found by a filter of `taps`: from `size` neighbours, by as many products."""
 

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
+from ...frozen import frozen
 from ...ops import shape as s
 from ...types import OBJECTS, Shape, Tensor
 from ..bind import Bound
@@ -15,7 +16,7 @@ from .places import Place
 from .tasks import Family, Group, Phases, Task, Workshop, flat, native
 
 
-@dataclass(frozen=True)
+@frozen
 class Copies:
     """Arrays copied to places of their shapes, one after the other; last axes are of neighbours on both sides."""
 

@@ -1,8 +1,8 @@
 """Logarithms of a softmax."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from ...ops import norm
 from . import mathematics
 from .folds import by_rows, fold_row
@@ -12,7 +12,7 @@ from .tasks import Family, Group, Task, Workshop, native
 from .turns import pieces
 
 
-@dataclass(frozen=True)
+@frozen
 class LogSoftmax:
     """beta * (x - max) less the logarithm of the sum of its exponentials, row by row."""
 

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import conv
 from ...types import F32, Array, Shape, Tensor
 from ..bind import Bound
@@ -26,7 +27,7 @@ FOLDS, WORTH = {32: 6, 16: 10}, 0.98
 READ, STAYING, WHOLE, CUT = 640_000, 400_000, 32_768, 16_384
 
 
-@dataclass(frozen=True)
+@frozen
 class Piece:
     """A piece of the depth, in code: its number, whether it is the first one, and here whether it is the last."""
 
@@ -35,7 +36,7 @@ class Piece:
     last: bool
 
 
-@dataclass(frozen=True)
+@frozen
 class Dense:
     """A convolution, or a product where the image is one row of pixels.
 

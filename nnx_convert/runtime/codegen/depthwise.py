@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import conv
 from ...types import Array
 from ..bind import Bound
@@ -25,7 +25,7 @@ from .tiles import scarce
 ROOM, WIDE = 6, 7
 
 
-@dataclass(frozen=True)
+@frozen
 class Patch:
     """A micro-kernel `(I, W, O, vectors)`: `rows` by `columns` outputs for each vector of channels.
 
@@ -125,7 +125,7 @@ class Patch:
         return found
 
 
-@dataclass(frozen=True)
+@frozen
 class Depthwise:
     """A depthwise convolution with one filter a channel; `x` begins at the first tap of the first output."""
 

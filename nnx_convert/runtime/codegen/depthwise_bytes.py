@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import conv
 from ...types import Array
 from ..bind import Bound
@@ -37,7 +38,7 @@ Taps = tuple[int, ...]
 FULL = 3
 
 
-@dataclass(frozen=True)
+@frozen
 class Weave:
     """How a filter's rows meet the cells of a patch: `together` cells at a time."""
 
@@ -62,7 +63,7 @@ class Weave:
         return tuple(found)
 
 
-@dataclass(frozen=True)
+@frozen
 class Strip:
     """A micro-kernel `(I, W, O, blocks, count)`: `rows` by `columns` outputs for so many stretches of channels.
 
@@ -188,7 +189,7 @@ class Strip:
             f.store_first(self.tail or count, count, "i8", value, out)
 
 
-@dataclass(frozen=True)
+@frozen
 class Strips(Depthwise):
     """A depthwise convolution of bytes; see `Depthwise` and `Strip`."""
 

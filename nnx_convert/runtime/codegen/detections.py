@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from ...ops import custom_vision, detect
 from ...types import F32
 from ..bind import Bound
@@ -31,7 +31,7 @@ PLANES = 6
 PICKED, HEAD = 12, 16
 
 
-@dataclass(frozen=True)
+@frozen
 class Boxes:
     """How many boxes there are, where planes of them begin, and from which overlap on they go."""
 
@@ -109,7 +109,7 @@ class Boxes:
         return f.let(f"fcmp oge {type} {share}, {number(type, self.threshold)}")
 
 
-@dataclass(frozen=True)
+@frozen
 class Detections:
     """The detections of images of `scores` [n, boxes, classes], of which class 0 is the background.
 

@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from ...frozen import frozen
 from ...ops import elementwise as e, ex, functions, host, host_math
 from ...types import F32, Shape, Tensor
 from ..bind import Bound, Slot
@@ -108,7 +109,7 @@ OPS = (e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.PRELU, e.RELU, e.RELU
        host_math.GELU, functions.ERF, functions.TAN, e.SIN, host.COS, e.POW)
 
 
-@dataclass(frozen=True)
+@frozen
 class Part:
     """One operation of a chain: what it reads is an input (not negative) or the result of part -1 - n, and then a
     number where its code takes one."""
@@ -131,7 +132,7 @@ class Part:
         return f.clamp(type, found, *BOUNDS[self.act])
 
 
-@dataclass(frozen=True)
+@frozen
 class Elements:
     """A chain of operations on arrays that broadcast to the result's shape."""
 

@@ -6,10 +6,10 @@ elements in turn. So the channels of a panel are dealt to its vectors beforehand
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...types import Array
 from .integers import STRETCH, clipped, flipped, halved, quartered, shuffled, widened, woven
 from .ir import Function, Module, number, vector
@@ -117,7 +117,7 @@ def _steps(f: Function, lanes: int, x: str, zero: int) -> str:
     return f.let(f"sub {whole} {x}, {number(whole, zero)}") if zero else x
 
 
-@dataclass(frozen=True)
+@frozen
 class Epilogue:
     """A function `(S, C, blocks, count, E, x)`: the results at C of `count` pixels, of which at S are the sums.
 

@@ -5,9 +5,9 @@ lane, and a row of few bytes at once.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
+from ...frozen import frozen
 from ...ops import reduce as r
 from ...types import I32
 from ..bind import Bound
@@ -23,7 +23,7 @@ from .turns import pieces
 INDEX, SHORT = 4, 64
 
 
-@dataclass(frozen=True)
+@frozen
 class Extreme:
     """The index of the largest (or with `least` the smallest) of x [outer, size, inner] along its middle."""
 

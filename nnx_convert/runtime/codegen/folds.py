@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from ...ops import image, norm, reduce as r
 from ...types import F32, Tensor
 from ..bind import Bound
@@ -44,7 +44,7 @@ def across(f: Function, type: str, fold: str, x: str) -> str:
     return f.let(f"extractelement <1 x {element}> {x}, i64 0")
 
 
-@dataclass(frozen=True)
+@frozen
 class Pool:
     """The fold of each window of an image; an average counts the cells inside the image."""
 
@@ -156,7 +156,7 @@ def _between(group: Group, _: Machine) -> int:
     return math.prod((*x[:2], *out[2:])) * ITEM if _apart(group.head) else 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Reduce:
     """An array seen as [outer, folded, inner], folded along the middle; `mean` divides by how many there are."""
 
@@ -278,7 +278,7 @@ def _make_reduce(w: Workshop, group: Group) -> Task:
     return Reduce(w.place(b.slots["x"]), w.place(b.outputs[0]), sizes, *REDUCTIONS[kind(b.op)])
 
 
-@dataclass(frozen=True)
+@frozen
 class Softmax:
     """exp(beta * (x - max)) of each row, divided by its sum."""
 

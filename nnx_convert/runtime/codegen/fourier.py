@@ -8,11 +8,11 @@ too, but for the last stages, whose few transforms are told apart by a shuffle.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import custom_signal as s, host
 from ...types import F32, I16, I32, Array, Q16S
 from ..bind import Bound
@@ -30,7 +30,7 @@ Pair = tuple[str, str]
 PRIMES = (3, 5, 7)
 
 
-@dataclass(frozen=True)
+@frozen
 class Numbers:
     """The arithmetic of one transform: `bits` is 0 of floats, else how wide integers are stored.
 
@@ -151,7 +151,7 @@ def _odd(f: Function, t: str, x: Sequence[Pair]) -> list[Pair]:
     return found
 
 
-@dataclass(frozen=True)
+@frozen
 class Stage:
     """p transforms of m numbers become one, `groups` times; `table` is where its turns are among the weights.
 
@@ -166,7 +166,7 @@ class Stage:
     table: int | None
 
 
-@dataclass(frozen=True)
+@frozen
 class RealFourier:
     """Rows of x, cut or with zeros behind them, as rows of the pairs of their transform."""
 
@@ -337,7 +337,7 @@ def _reversed(f: Function, lanes: int, code: str, x: str) -> str:
 
 
 # Which transforms, and their tables.
-@dataclass(frozen=True)
+@frozen
 class Plan:
     """The stages and the tables of transforms of a length."""
 

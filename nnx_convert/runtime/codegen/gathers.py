@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import ex, gather, host, indexing
 from ...types import I32, OBJECTS, Tensor
 from ..bind import Bound
+from ..kernels.gather import BEYOND
 from .ir import SHARED, Function, Module
 from .machine import Machine
 from .places import Place, dense_strides
@@ -18,22 +19,41 @@ from .tasks import Family, Group, Task, Workshop, native, tell
 INDEX = 4
 
 
-@dataclass(frozen=True)
+@frozen
 class Check:
-    """Indices have to be below a size; `number` is that of the workshop's check, `fault` where to say it failed."""
+    """Indices have to be below a size, and not below 0, or, `back`, count from the end; `number` is that of the
+    workshop's check, `fault` where to say it failed. Those of 64 bits have another check for what 32 do not hold."""
 
     size: int
     number: int
     fault: int
+    back: bool = False
+    beyond: int | None = None
 
     def emit(self, f: Function, index: str) -> str:
-        """Emit the test of an index of 64 bits; the index, or 0 in place of one that fails."""
-        wrong = f.let(f"icmp uge i64 {index}, {self.size}")
-        f.when(wrong, lambda: tell(f, self.number, f.let(f"trunc i64 {index} to i32"), self.fault))
-        return f.select(wrong, "i64", "0", index)
+        """Emit the test of an index of 64 bits; the index from the start on, or 0 in place of one that fails."""
+        above = f.let(f"add i64 {index}, {self.size}") if self.back else index
+        wrong = f.let(f"icmp uge i64 {above}, {self.size * (1 + self.back)}")
+        f.when(wrong, lambda: self._told(f, index))
+        index = f.select(wrong, "i64", "0", index)
+        return f.select(f.let(f"icmp slt i64 {index}, 0"), "i64", above, index) if self.back else index
+
+    def _told(self, f: Function, index: str) -> None:
+        low, beyond = f.let(f"trunc i64 {index} to i32"), self.beyond
+        if beyond is None:
+            tell(f, self.number, low, self.fault)
+            return
+        held = f.let(f"icmp eq i64 {index}, {f.let(f'sext i32 {low} to i64')}")
+        f.when(held, lambda: tell(f, self.number, low, self.fault), lambda: tell(f, beyond, "0", self.fault))
 
 
-@dataclass(frozen=True)
+def checked(w: Workshop, b: Bound, size: int, code: str = "i32", back: bool = False) -> Check:
+    """The check of an operation's indices of a type along an axis of a size."""
+    number = w.check(f"index {{}} is not in [{-size if back else 0}, {size})", b.origin)
+    return Check(size, number, w.fault, back, w.check(BEYOND, b.origin) if code == "i64" else None)
+
+
+@frozen
 class Gather:
     """x [before, size, inner] at indices along its middle: [before, count, inner], of `inner` bytes; all are dense.
 
@@ -94,10 +114,6 @@ def _within(indices: Tensor, *sizes: int) -> bool:
     return bool((data >= 0).all() and (data < np.array(sizes)).all())
 
 
-def _check(w: Workshop, b: Bound, size: int) -> Check:
-    return Check(size, w.check(f"index {{}} is not in [0, {size})", b.origin), w.fault)
-
-
 def _takes(b: Bound, _: Machine) -> bool:
     """Known indices that are out of bounds are an error before a run, which NumPy's kernel raises."""
     names = _arguments(b)
@@ -111,13 +127,13 @@ def _make(w: Workshop, group: Group) -> Task:
     name, at, axis = _arguments(b)
     x, indices, out = w.place(b.slots[name]), w.place(b.slots[at]), w.place(b.outputs[0])
     size = x.shape[axis]
-    check = None if _within(b.args[at], size) else _check(w, b, size)
+    check = None if _within(b.args[at], size) else checked(w, b, size)
     sizes = math.prod(x.shape[:axis]), size, indices.size, math.prod(x.shape[axis + 1:]) * x.item
     return Gather(x, indices, out, sizes, check)
 
 
 # Tuples of indices.
-@dataclass(frozen=True)
+@frozen
 class Tuples:
     """Stretches of `inner` bytes of x, picked by tuples of indices that are together, `each` of them for a batch.
 
@@ -174,7 +190,7 @@ def _make_tuples(w: Workshop, group: Group) -> Task:
     batch, indexed = _batched(b)
     strides, axes, known = dense_strides(x.shape, x.item), [], b.args["indices"].data is not None
     for axis in range(batch, batch + indexed):
-        axes.append((strides[axis], None if known else _check(w, b, x.shape[axis])))
+        axes.append((strides[axis], None if known else checked(w, b, x.shape[axis])))
     count = indices.size // indexed
     return Tuples(x, indices, out, count, count // math.prod(x.shape[:batch]), math.prod(x.shape[batch:]) * x.item,
                   math.prod(x.shape[batch + indexed:]) * x.item, tuple(axes))

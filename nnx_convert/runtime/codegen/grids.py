@@ -5,10 +5,10 @@ Where something is not finite, its grid's scale is no number, and with it all th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ..hybrid import LEAST, SPAN
 from .folds import across, folded
 from .integers import SIGN, bounded
@@ -34,7 +34,7 @@ ABREAST = {32: 4, 16: 3}
 ONE, NONE, ENDLESS = (number("float", v) for v in (1, 0, np.inf))
 
 
-@dataclass(frozen=True)
+@frozen
 class Grid:
     """A grid in code: its scale, what floats are multiplied (or divided) by, and its zero point, a signed byte as an
     integer of 32 bits."""
@@ -44,7 +44,7 @@ class Grid:
     point: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Gridded:
     """Images [n, h, w, c] of floats, each on a grid of its own.
 

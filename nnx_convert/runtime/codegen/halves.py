@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import convert, conv, elementwise as e, ex, functions as fn, host, host_math as hm, image, norm, reduce as r
 from ...ops import rnn, rnn_nd
 from ...types import F16, F32, F64, I64, U64, Tensor
@@ -81,7 +82,7 @@ def rounded(f: Function, lanes: int, x: str) -> str:
     return f.let(f"trunc {whole} {f.let(f'or {whole} {found}, {sign}')} to {half}")
 
 
-@dataclass(frozen=True)
+@frozen
 class Converted:
     """Arrays of FLOAT16 widened into places of their shapes; or, `back`, such of FLOAT32 rounded."""
 

@@ -5,10 +5,11 @@ First the images (of a product, its rows) are brought to their grids, then they 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ...frozen import frozen
 from ...kinds import scheme_pads
 from ...ops import hybrid as h
 from ...types import F32, QPC, Array, Tensor
@@ -32,7 +33,7 @@ from .wholes import Walk, item, narrowed, of_bytes, packed, shortest, steps, til
 BLOCK = 12
 
 
-@dataclass(frozen=True)
+@frozen
 class Micro:
     """A micro-kernel `(A, B, C, blocks, infos)`: the products of a walk as floats, pixels at offsets `c`.
 
@@ -87,7 +88,7 @@ class Micro:
         return activated(f, kind, self.act, value)
 
 
-@dataclass(frozen=True)
+@frozen
 class Hybrid:
     """A convolution over images on grids, or a product where the image is one row of pixels: see `dense.Dense`.
 

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import image
 from ...types import OBJECTS, Array
 from ..bind import Bound
@@ -25,7 +25,7 @@ def _entry(f: Function, table: int, at: Operand, kind: str = "i64", size: int = 
     return f.load(kind, f.at("%weights", f.add(table, f.mul(at, size))), 0, size)
 
 
-@dataclass(frozen=True)
+@frozen
 class Nearest:
     """Cells of an image, by tables of the bytes to each row and to each column's cell."""
 
@@ -55,7 +55,7 @@ class Nearest:
         f.finish()
 
 
-@dataclass(frozen=True)
+@frozen
 class Axis:
     """Tables of an axis: the bytes to the cells on either side, and the share of the second one."""
 
@@ -64,7 +64,7 @@ class Axis:
     share: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Bilinear:
     """Four cells blended: rows first, then columns."""
 

@@ -5,12 +5,12 @@ As in `recurrent`, the inputs of all steps are multiplied first; the gates of a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...errors import RunError
+from ...frozen import frozen
 from ...ops import recurrent as r, rnn
 from ...types import Array, Q8S
 from ..bind import Bound
@@ -32,7 +32,7 @@ from .wholes import Walk, each, item, kept, packed, pitch as pitch_of, read, ste
 Pair = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@frozen
 class Products:
     """A micro-kernel `(A, B, C, start)`: sums of some gates of a walk's pixels, each gate scaled and cut to 16 bits,
     as integers of 32 bits, pixels `pitch` bytes apart."""
@@ -58,7 +58,7 @@ class Products:
         f.finish()
 
 
-@dataclass(frozen=True)
+@frozen
 class Side:
     """The weights that x or h is multiplied by, what their sums begin with, both offsets, and each gate's scale."""
 
@@ -67,7 +67,7 @@ class Side:
     scales: tuple[Pair, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class IntRecurrence:
     """A pass over x [time, batch, width] into `out` [time, batch, units], from states [batch, units] to states.
 

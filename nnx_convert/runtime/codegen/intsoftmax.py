@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import norm
 from ...types import BYTES, Quant
 from ..bind import Bound
@@ -37,7 +37,7 @@ def by_rows(m: Module, name: str, x: Place, out: Place, size: int, row: Callable
     f.finish()
 
 
-@dataclass(frozen=True)
+@frozen
 class Softmax:
     """The softmax of rows of `size` bytes; exponentials and shares of sums are tables of 256 among the weights.
 
@@ -82,7 +82,7 @@ class Softmax:
         f.loop(0, self.size, 1, [], element)
 
 
-@dataclass(frozen=True)
+@frozen
 class WideSoftmax:
     """The softmax of rows of `size` numbers of 16 bits; exponential and reciprocal are tables of 513 points.
 
@@ -209,7 +209,7 @@ def _make(w: Workshop, group: Group) -> Task:
 
 
 # Short rows of bytes on grids that LiteRT has no integer kernel for.
-@dataclass(frozen=True)
+@frozen
 class RealSoftmax:
     """The softmax of rows of fewer than eight bytes, in floats: of each byte below each greatest one, the exponential
     is in a table [256, 256] among the weights."""

@@ -5,8 +5,8 @@ What another family does is done there; here is what is left, exact by definitio
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from ...ops import convert as c, elementwise as e, ex, host, host_math, shape as s
 from ...types import BYTES, Quant, Tensor
 from ..bind import Bound
@@ -51,7 +51,7 @@ def _make_one(w: Workshop, group: Group) -> Task:
     return by_table(w, w.place(b.slots["x"]), w.place(b.outputs[0]), answers(b, x=patterns(b.args["x"])))
 
 
-@dataclass(frozen=True)
+@frozen
 class Pairs:
     """Each pair of bytes, of arrays that broadcast, by a table of 256 rows among the weights."""
 
@@ -100,7 +100,7 @@ def _make_two(w: Workshop, group: Group) -> Task:
     return Pairs(w.place(first), w.place(second), w.place(b.outputs[0]), w.pack(table))
 
 
-@dataclass(frozen=True)
+@frozen
 class Joined:
     """Arrays looked up on their way to places of their shapes, by tables among the weights; None: as they are."""
 

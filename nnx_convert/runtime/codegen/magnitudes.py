@@ -1,10 +1,10 @@
 """Magnitudes of complex numbers, without overflow on the way."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import host
 from ...types import C64, F32, Tensor
 from ..bind import Bound
@@ -19,7 +19,7 @@ from .turns import every_other
 SMALL, LARGE, SCALE = 2.0 ** -60, 2.0 ** 60, 2.0 ** 64
 
 
-@dataclass(frozen=True)
+@frozen
 class Magnitudes:
     """The magnitude of each complex number."""
 

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import conv, host
 from ...types import F32
 from ..bind import Bound
@@ -25,7 +25,7 @@ from .turns import turned
 PARTS = 4
 
 
-@dataclass(frozen=True)
+@frozen
 class Product:
     """x [..., rows, depth] by y [..., depth, columns]; strides of 0 repeat leading axes.
 

@@ -6,9 +6,10 @@ that both are walked in order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
+from ...frozen import frozen
 from .elements import BOUNDS, Part
 from .ir import Function, Module, vector
 from .machine import Machine
@@ -21,7 +22,7 @@ LINE = 64
 FETCHED = 16_384
 
 
-@dataclass(frozen=True)
+@frozen
 class Micro:
     """A micro-kernel: `(A, B, C, bias)`. Offsets are in bytes, of each pixel: `a` in the activation, `c` in the result.
 

@@ -2,14 +2,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from .elements import merged, start
 from .ir import SHARED, Function, Module
 from .places import Place
 
 
-@dataclass(frozen=True)
+@frozen
 class FillBorders:
     """The borders of images, which who writes the images leaves alone.
 
@@ -30,7 +30,7 @@ class FillBorders:
         return m.once(("borders", self), build)
 
 
-@dataclass(frozen=True)
+@frozen
 class Copy:
     """An array copied elsewhere, row by row of neighbouring elements."""
 
@@ -46,7 +46,7 @@ class Copy:
         return m.once(("copy", self), build)
 
 
-@dataclass(frozen=True)
+@frozen
 class Carry:
     """What a run leaves to the next one, each (from, to), where that reads it: once all has gone well, when there is
     nothing at `fault`."""

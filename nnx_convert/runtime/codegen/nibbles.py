@@ -6,10 +6,10 @@ which something is not finite gives no numbers.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import conv
 from ...types import F32, Array
 from ..bind import Bound
@@ -41,7 +41,7 @@ PIECE = 1 << 13
 SHORT = 32
 
 
-@dataclass(frozen=True)
+@frozen
 class Nibbles:
     """Rows x by such a matrix: offsets of the weights' bits, of the blocks' scales, and of the bias."""
 

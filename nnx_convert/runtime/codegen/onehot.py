@@ -7,11 +7,11 @@ NumPy's kernels give them, so that results are theirs to the bit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import convert, elementwise as e, ex
 from ...types import F32, I32, Array, Tensor
 from ..bind import Bound, Slot, once
@@ -28,7 +28,7 @@ MOST = 1 << 21
 PRODUCT = 2
 
 
-@dataclass(frozen=True)
+@frozen
 class Rows:
     """For each integer of x a row of a table of `count` + 1: row n for `first` + n, the last one for all others."""
 

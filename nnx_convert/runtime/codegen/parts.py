@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
+from ...frozen import frozen
 from ...types import Shape
 from ..bind import Program, Slot, Step
 from .copies import plain
@@ -18,7 +19,7 @@ from .tasks import Group, flat, kind, slots_of
 Unit = Group | Step
 
 
-@dataclass(frozen=True)
+@frozen
 class Part:
     """Where a slot is in another one: from this element on, without gaps, or as some of its `channels`."""
 

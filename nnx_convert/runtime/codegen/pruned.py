@@ -7,10 +7,10 @@ channels are lie one after the other, so code does not depend on them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import conv
 from ...types import Array, Shape
 from ..bind import Bound
@@ -38,7 +38,7 @@ WORTH, ROOM = 0.87, 256 << 10
 FEW = 8
 
 
-@dataclass(frozen=True)
+@frozen
 class Sums:
     """A micro-kernel `(X, heads, pairs, Y)`: the sums of `channels` outputs for `vectors` of pixels.
 
@@ -87,7 +87,7 @@ class Sums:
         return [f.at(head, HEAD), pairs]
 
 
-@dataclass(frozen=True)
+@frozen
 class Back:
     """A function `(Y, C, E0, ...)`: sums of `pixels`, `pitch` bytes from channel to channel, clamped, continued, and
     stored as pixels `step` bytes apart; of all else that is read, the bytes from pixel to pixel and channel to channel.
@@ -128,7 +128,7 @@ class Back:
         f.finish()
 
 
-@dataclass(frozen=True)
+@frozen
 class Cut:
     """How pixels and outputs are cut: `lines` whole rows of an image at a time, or parts of a row as `tile` says, in
     vectors; `vectors` of pixels at most. Outputs are done in so many `slices`, one or two."""
@@ -161,7 +161,7 @@ class Cut:
                          ) + n * rows * width * (0.2 * depth + 0.3 * channels)
 
 
-@dataclass(frozen=True)
+@frozen
 class Pruned:
     """The task. `heads` and `pairs` are offsets in the weights, of each slice of outputs."""
 

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import reduce as r
 from ...types import Tensor
 from ..bind import Bound
@@ -19,7 +19,7 @@ from .tasks import SCRATCH, Family, Group, Task, Workshop, native
 LONGEST = 128
 
 
-@dataclass(frozen=True)
+@frozen
 class Largest:
     """The `count` largest of each row of x, and where they are: of equals the last one is the larger.
 

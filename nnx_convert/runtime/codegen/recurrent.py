@@ -5,9 +5,9 @@ The gates of a vector of units are neighbours in products and weights: [vector o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from ...frozen import frozen
 from ...types import Shape
 from .ir import SHARED, Function, Module, number, vector
 from .micro import Micro
@@ -30,7 +30,7 @@ class Cell(Protocol):
         """Emit it for a vector of units: `fed` is the input's part of the gate that stays apart; the new h."""
 
 
-@dataclass(frozen=True)
+@frozen
 class State:
     """Where a vector of units has its cell state, its h before the step, and its extra constants (bytes apart)."""
 
@@ -40,7 +40,7 @@ class State:
     pitch: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Direction:
     """One pass over x [time, batch, width] into `out` [time, batch, units], from states [batch, units], to states.
 
@@ -60,7 +60,7 @@ class Direction:
     backward: bool
 
 
-@dataclass(frozen=True)
+@frozen
 class Recurrence:
     """Directions of cells with so many units; each sequence of a batch is the work of one thread."""
 

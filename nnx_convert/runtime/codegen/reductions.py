@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
+from ...frozen import frozen
 from ...ops import ex, norm, reduce as r
 from ...schema import OPS
 from ...types import B8
@@ -28,7 +28,7 @@ WHOLE = {"SUM": "ADD", "PROD": "MUL", "MAX": "MAXIMUM", "MIN": "MINIMUM"}
 EXTREMES = ("MAX", "MIN")
 
 
-@dataclass(frozen=True)
+@frozen
 class Rule:
     """What an operation folds by, whether it gives the mean, and whether it is of truth values, bytes 0 and 1."""
 
@@ -37,7 +37,7 @@ class Rule:
     truths: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Folded:
     """For each element of `out` the fold of the view `x`, whose first `kept` axes are those of the result.
 
@@ -167,7 +167,7 @@ def _folds(rule: Rule) -> Family:
 
 
 # Normalisation.
-@dataclass(frozen=True)
+@frozen
 class Normalised:
     """Each channel of an image less its mean, divided by its deviation; then scaled and moved."""
 

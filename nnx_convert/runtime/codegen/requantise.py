@@ -8,10 +8,10 @@ is computed, in 64 bits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...types import Array, Tensor
 from ..fixedpoint import activation_range, away, grid, multipliers
 from .directed import single, toward_zero
@@ -40,7 +40,7 @@ TOWARD_ZERO = 11
 CUT = frozenset({"above", "around", "finely above", "finely around"})
 
 
-@dataclass(frozen=True)
+@frozen
 class Range:
     """The bytes of a result: their zero point, the least and the greatest one, whether they are signed."""
 
@@ -59,7 +59,7 @@ class Range:
 NOTHING = Range(0, 0, 0, signed=False)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Scaling:
     """How sums of channels are scaled: a formula of `PARAMETERS` and its parameters, each [channels]."""
 
@@ -67,7 +67,7 @@ class Scaling:
     parameters: tuple[Array, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Steps:
     """What is to be scaled: real multipliers, and sums from `low` to `high`, each [channels].
 
@@ -181,7 +181,7 @@ def _written(found: Scaling) -> bytes:
                                                zip(found.parameters, kinds, strict=True))))
 
 
-@dataclass(frozen=True)
+@frozen
 class Rounding:
     """How a formula's last product and sum are rounded: once if `fused`, toward zero if `cut`, else to the nearest;
     and whether integers are `cut`, too, where they become FLOAT32."""
@@ -217,7 +217,7 @@ def _planned(steps: Steps, out: Range, rounding: Rounding) -> Scaling:
     return Scaling("shifts", (steps.m, np.maximum(steps.s, 0), half, right))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Side:
     """Outputs of one sign and the least sums' magnitudes that give them, [outputs] and [channels, outputs]; the sums'
     magnitudes are from `low` to `high`, [channels]. An empty side has `high` below `low`."""

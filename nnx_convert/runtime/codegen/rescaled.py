@@ -1,8 +1,8 @@
 """Integers of 16 and 32 bits on another grid, as LiteRT's QUANTIZE of integers brings them there."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from ...ops import host
 from ...types import BYTES, I16, I32, Q16A, Q16S, Tensor, Type
 from ..bind import Bound
@@ -18,7 +18,7 @@ from .tasks import Family, Group, Task, Workshop, native
 WIDE: frozenset[Type] = frozenset((I16, Q16S, Q16A, I32))
 
 
-@dataclass(frozen=True)
+@frozen
 class Rescaled:
     """clamp(zero + (x - begin) * scale), scale being a multiplier and a shift; `limits` are those of the result."""
 

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import image
 from ...types import BYTES
 from ..bind import Bound
@@ -27,7 +27,7 @@ STEPS = 1 << BITS
 ROOM = 64 << 10
 
 
-@dataclass(frozen=True)
+@frozen
 class ByteBilinear(Bilinear):
     """Four bytes blended; shares of signed ones are integers of 32 bits, in steps.
 

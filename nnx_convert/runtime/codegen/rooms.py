@@ -5,8 +5,8 @@ innermost loop reads activations as products take them. Neighbours whose filters
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from .integers import widened
 from .ir import Function, Module, vector
 from .wholes import STEP, Walk
@@ -24,7 +24,7 @@ BEYOND = 64
 UNROLLED = 8
 
 
-@dataclass(frozen=True)
+@frozen
 class Room:
     """How pixels lie in a room: their `taps` rows, `row` bytes apart in memory, each of `runs` of bytes (offset, how
     many). Pixels are `step` bytes apart in memory."""
@@ -117,7 +117,7 @@ def held(tiles: int, size: int, weights: int) -> int:
     return min(tiles, max(1, (NEAR if weights < HEAVY else FAR) // size))
 
 
-@dataclass(frozen=True)
+@frozen
 class Pairs:
     """A micro-kernel `(A, B, blocks, S)`: sums of a room's pixels at A by weights at B go to S, pixel after pixel.
 

@@ -1,8 +1,8 @@
 """Sums and products along an axis of all elements up to each one, in their order."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from ...ops import folds, host_math
 from ...types import F32, F64, I32, I64, U32, U64
 from ..bind import Bound
@@ -16,7 +16,7 @@ from .turns import pieces
 TYPES = (F32, F64, I32, I64, U32, U64)
 
 
-@dataclass(frozen=True)
+@frozen
 class Running:
     """x [outer, size, inner] summed, or multiplied, along its middle; without each element itself where `exclusive`,
     from the end where `reverse`."""

@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from ...types import B8, F32, F64, I16, I32, I64, Q8, Q8S, Q16A, Q16S, QS, U32, U64, Type
 from .ir import width
 
 
-@dataclass(frozen=True)
+@frozen
 class Scalar:
     """An element's type in code, and, of an integer, whether it has a sign."""
 

@@ -5,10 +5,10 @@ bits: the bias, a multiplier of 15 bits, one rounding.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import conv
 from ...types import I64, Q8S, QPC, Q16S, Array, Quant
 from ..bind import Bound
@@ -32,7 +32,7 @@ MOST, LIMIT = 1 << 15, 0x7FFF0000
 PARAMETERS = 4
 
 
-@dataclass(frozen=True)
+@frozen
 class ShortConv:
     """A convolution of x, which begins where its border does; weights and parameters lie in blocks of a vector."""
 

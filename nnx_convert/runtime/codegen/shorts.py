@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from ...ops import elementwise as e, shifts as sh
 from ...types import Q16S, Quant
 from ..bind import Bound
@@ -24,7 +24,7 @@ LEFT, LEAST, MOST = 15, -0x8000, 0x7FFF
 SIGNS = {e.ADD.name: 1, e.SUB.name: -1, sh.ADD_BY_SHIFTS.name: 1, sh.SUB_BY_SHIFTS.name: -1}
 
 
-@dataclass(frozen=True)
+@frozen
 class Shorts(Values):
     """A product (`sign` 0) that one multiplier scales; or a sum whose terms are scaled, and it again.
 

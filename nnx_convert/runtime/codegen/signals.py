@@ -5,10 +5,10 @@ There are some hundred samples and some dozen channels, so that all but samples 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import custom_signal as s
 from ...types import I16, U32, U64, Array, Q16S, product
 from ..bind import Bound
@@ -74,7 +74,7 @@ class Words:
                            self.do("lshr", a, self.either("sgt", right, 0, right, 0)))
 
 
-@dataclass(frozen=True)
+@frozen
 class Samples:
     """Rows of samples by weights, shifted to the right and saturated; or the squared magnitudes of some pairs."""
 
@@ -123,7 +123,7 @@ class Samples:
         neighbours(f, first, last, f.machine.lanes, some)
 
 
-@dataclass(frozen=True)
+@frozen
 class AutoScale:
     """All samples shifted to the left as far as none overflows, and by how far; one thread does that."""
 
@@ -156,7 +156,7 @@ class AutoScale:
             "i16", words.do("shl", words.load("i16", x, i), room), out, i))
 
 
-@dataclass(frozen=True)
+@frozen
 class FilterBank:
     """Sums of products by rows of weights, which wrap; a row is its first column, how many there are, and them.
 
@@ -194,7 +194,7 @@ class FilterBank:
 Emit = Callable[[Words, list[str], list[str], str, tuple[int, ...]], None]
 
 
-@dataclass(frozen=True)
+@frozen
 class Channels:
     """An operation of single numbers; what it reads that is no such number is whole."""
 

@@ -7,10 +7,10 @@ zeros make no NaN of it.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import conv
 from ...types import F32, Array
 from ..bind import Bound
@@ -35,7 +35,7 @@ INDEX, REACH, WORD = 2, 1 << 16, 4
 FROM_FAR = 16
 
 
-@dataclass(frozen=True)
+@frozen
 class Form:
     """How blocks of `high` outputs by `wide` inputs are done: `slice` rows of blocks at a time.
 
@@ -84,7 +84,7 @@ class Form:
         return self.slice * self.high * self.wide * ITEM
 
 
-@dataclass(frozen=True)
+@frozen
 class Sparse:
     """Rows x by such a matrix. In the weights there are the steps before each slice, each row of blocks' first output
     (32 bits both), its bias, the steps' indices of inputs, and their weights."""

@@ -1,15 +1,15 @@
 """Profiled code: the machine's counter kept between tasks, in an area of the arena that only profiled programs have."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from .ir import SHARED, Function, Module
 
 #: Bytes of a stamp: an unsigned integer of so many ticks.
 STAMP = 8
 
 
-@dataclass(frozen=True)
+@frozen
 class Stamp:
     """The first thread stores the counter (ticks of a constant rate, unsigned) at an offset in the arena."""
 

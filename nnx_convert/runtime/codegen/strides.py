@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...frozen import frozen
 from ...types import Shape
 from .ir import SHARED, Function, Module
 from .moves import address
@@ -16,7 +17,7 @@ ENOUGH, LEAST = 8, 64
 Pairs = tuple[tuple[Place, Place], ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Moves:
     """Views copied to views of the same shapes, which do not overlap."""
 

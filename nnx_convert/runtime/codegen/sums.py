@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import elementwise as e
 from ...types import BYTES, Array, Shape, Tensor
 from ..bind import Bound, Slot
@@ -38,7 +38,7 @@ SIGNS = {e.ADD.name: 1, e.SUB.name: -1}
 Pair = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@frozen
 class Addition:
     """The sum (`sign` 1) or the difference (-1) of two numbers of bytes.
 
@@ -175,7 +175,7 @@ class Pairing(Protocol):
         """As `Addition.emit`."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Sums:
     """An addition, or another pairing, of arrays that broadcast to the result's shape."""
 

@@ -4,10 +4,10 @@ For each filter the memory is one row, whose last place a step fills; then all o
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import rnn
 from ...types import Q8S, Array, Tensor
 from ..bind import Bound
@@ -28,7 +28,7 @@ WORD = 2
 Pair = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@frozen
 class IntSvdf:
     """`runtime.quantcells.IntSvdf` of rows x [batch, width]: `states` [batch, filters * memory] before and after.
 

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import convert as c, elementwise as e
 from ...types import BYTES, F32, Quant
 from ..bind import Bound
@@ -29,7 +29,7 @@ BEYOND = 2147483648.0
 FAR = 1024.0
 
 
-@dataclass(frozen=True)
+@frozen
 class Product:
     """The product of two numbers of bytes, scaled by a formula with its parameters for a vector at `blocks`."""
 
@@ -65,7 +65,7 @@ def _make_product(w: Workshop, group: Group) -> Task:
     return summed(w, b, product)
 
 
-@dataclass(frozen=True)
+@frozen
 class Conversion:
     """Neighbours of one type turned into another's: reals into bytes on a grid, or such bytes into reals."""
 

@@ -1,10 +1,10 @@
 """Elements by tables of all answers there are, which NumPy's kernels make: exact by definition."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...types import Array, Tensor
 from ..bind import Bound, once
 from .ir import SHARED, Function, Module, number, vector, width
@@ -47,7 +47,7 @@ def run(f: Function, x: str, to: str, table: str, items: tuple[int, int], first:
     f.loop(whole, last, 1, [], lambda i, _: one(i))
 
 
-@dataclass(frozen=True)
+@frozen
 class Lookup:
     """Each element of x by a table among the weights."""
 
@@ -67,7 +67,7 @@ class Lookup:
         f.finish()
 
 
-@dataclass(frozen=True)
+@frozen
 class Flips:
     """Bytes of which some bits change, the same ones in all: a grid moved by half of a byte's range, or not at all."""
 

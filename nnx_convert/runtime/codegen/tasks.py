@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
+from ...frozen import frozen
 from ...schema import OpDef
 from ...types import BYTES, F16, Array, Tensor, Type
 from ..bind import Bound, Slot
@@ -34,14 +35,14 @@ class Task(Protocol):
         """Write the function."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Phases:
     """Tasks of one group, each of which needs all of what the one before it wrote."""
 
     tasks: tuple[Task, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Group:
     """Operations that one function does: the `head`, and what is done to its result before that is stored."""
 
@@ -160,7 +161,7 @@ def _nothing(_: Group, __: Machine) -> int:
     return 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Family:
     """How operations of some kinds are done natively.
 
@@ -198,7 +199,7 @@ MODULES = ("dense", "winograd", "depthwise", "elements", "folds", "copies", "lay
            "intcells", "svdf", "bytecells", "reductions", "curves", "tabled", "intsoftmax", "hybrid", "nibbles",
            "rescaled", "detections", "extremes", "trees", "running", "fourier", "magnitudes", "signals",
            "shorts", "columns", "ranks", "classes", "shortconv", "lookups", "sparse", "halves", "onehot", "pruned",
-           "bytegroups")
+           "bytegroups", "scatters")
 
 
 def native(family: Family, *ops: OpDef, of_bytes: bool = False, otherwise: bool = False) -> None:

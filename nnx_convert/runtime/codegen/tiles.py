@@ -6,9 +6,9 @@ loads and latency, and something for the begin and the end of each tile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
+from ...frozen import frozen
 from ...types import Shape
 from .ir import Function
 from .machine import Machine
@@ -30,7 +30,7 @@ BY_LOADS = {4: {1: 21, 2: 11, 3: 7, 4: 5}, 2: {1: 11, 2: 5, 3: 3, 4: 2}}
 NEAR, FAR = 32_000, 640_000
 
 
-@dataclass(frozen=True)
+@frozen
 class Spot:
     """Where a tile lies, in code: its image, row and first pixel, which part of the row it is, its panel, and its
     number among the panel's tiles."""
@@ -49,7 +49,7 @@ class Spot:
         return f.at(p.base, f.add(p.offset, f.add(at, f.mul(self.panel, panel))))
 
 
-@dataclass(frozen=True)
+@frozen
 class Tile:
     """`pixels` of a row by `vectors` of channels; rows are cut into `parts`, the first `longer` of which have one
     pixel more than the others."""

@@ -5,10 +5,10 @@ many turns as the deepest of its trees is deep, whatever its way.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import classical as c
 from ...types import F32, Array
 from ..bind import Bound
@@ -31,7 +31,7 @@ SUM, WORD = 8, 4
 CONSTANTS = ("feature", "split", "mode", "yes", "no", "missing", "roots", "first", "target", "weight")
 
 
-@dataclass(frozen=True)
+@frozen
 class Trees:
     """Offsets of tables in the weights, and how they are read.
 

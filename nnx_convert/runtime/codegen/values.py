@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from ...ops import convert, elementwise as e, ex, functions as fn, host, host_math as hm
 from ...types import B8, Quant, Shape, Tensor, Type
 from ..bind import Bound
@@ -137,7 +137,7 @@ def _arithmetic(name: str, type_: Type, act: int) -> Emit | None:
     return _integers(name, act)
 
 
-@dataclass(frozen=True)
+@frozen
 class Values:
     """One operation on arrays that broadcast to the result's shape.
 

@@ -10,10 +10,10 @@ are bytes then, which are widened as they are read.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...frozen import frozen
 from ...types import Array
 from .integers import PAIRS, flipped, pairs, quads
 from .ir import Function, mangled, number, vector, width
@@ -27,7 +27,7 @@ STEP = 4
 SHORT = (1, 2, 4)
 
 
-@dataclass(frozen=True)
+@frozen
 class Walk:
     """How a micro-kernel goes through the depth: for pixels at these offsets, `taps` rows, `row` bytes apart, each of
     `runs` of neighbours (offset in bytes, steps). Of weights, a step's vectors are together; they are bytes where

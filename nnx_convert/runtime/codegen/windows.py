@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import image, reduce as r
 from ...types import BYTES
 from ..bind import Bound
@@ -25,7 +26,7 @@ from .tasks import Family, Group, Task, Workshop, kind, native
 MOST = 1 << 12
 
 
-@dataclass(frozen=True)
+@frozen
 class BytePool(Pool):
     """The largest byte of each window, or the mean of its cells inside the image, halves away from zero."""
 
@@ -91,7 +92,7 @@ def _make_pool(w: Workshop, group: Group) -> Task:
                     Range.of(b.outs[0], b.args["act"]))
 
 
-@dataclass(frozen=True)
+@frozen
 class ByteMean:
     """An array seen as [outer, folded, inner], its mean along the middle; `blocks` as in `requantise`."""
 

@@ -6,11 +6,11 @@ brought back, with what follows the convolution done in registers. What a thread
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import conv
 from ...types import F32, Shape
 from ..bind import Bound, Slot
@@ -47,7 +47,7 @@ def halves(size: int, registers: int) -> list[tuple[int, ...]]:
     return [tuple(range(k, size, 2)) for k in (0, 1) if k < size] if registers > 16 else [(k,) for k in range(size)]
 
 
-@dataclass(frozen=True)
+@frozen
 class Enter:
     """A tile of an image to its points: `(X, V)`. `x` are the bytes from row to row and cell to cell, `point` those
     from point to point."""
@@ -84,7 +84,7 @@ class Enter:
                         f.store(kind, value, to, (point * how.size + other) * self.point)
 
 
-@dataclass(frozen=True)
+@frozen
 class Leave:
     """The values of a tile at its points to `rows` by `columns` outputs: `(M, bias, C, E ...)`.
 
@@ -151,7 +151,7 @@ def once(make: Callable[[int], str]) -> Callable[[int], str]:
     return of
 
 
-@dataclass(frozen=True)
+@frozen
 class Winograd:
     """The convolution. `x` begins at the first tap of the first output; `weights` are by points, then as a product's.
 

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import grids as g
 from ...types import F4E2M1, I2, I4, NARROW_FLOATS, REALS, U2, U4, Array, Shape, Tensor, Type
 from ..fixedpoint import f32, grid
@@ -184,7 +184,7 @@ def DYNAMIC_QUANTIZE_LSTM(site: Site, x: Tensor, w: Tensor, r: Tensor, b: Tensor
     return run
 
 
-@dataclass(frozen=True)
+@frozen
 class _Cell:
     """One direction: weights as whole numbers with their scales."""
 

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import image
 from ...types import Array, Tensor
 from ..fixedpoint import activation_range, grid
@@ -32,7 +32,7 @@ def clipped(out: Array, bounds: Bounds) -> None:
         np.clip(out, *bounds, out=out, casting="unsafe")
 
 
-@dataclass(frozen=True)
+@frozen
 class Pool:
     """How the cells of a window become one: `ufunc` over them in `sums`' type, then `finish(sums, cells, out)`.
 

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import rnn_nd as r
 from ...types import Array, Tensor
 from ..kernel import Run, Site, ints, kernel
@@ -33,7 +34,7 @@ FUNCTIONS: dict[str, Callable[[Array, Any, Any], Array]] = {
     "Softsign": lambda x, a, b: x / (1 + np.abs(x)), "Softplus": lambda x, a, b: np.logaddexp(x, 0)}
 
 
-@dataclass(frozen=True)
+@frozen
 class Activation:
     """A function of what comes in, clipped before where `clip` is not 0."""
 

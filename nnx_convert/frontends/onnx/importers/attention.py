@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from ....errors import FormatError
+from ....frozen import frozen
 from ....graph import Value
 from ....ops import elementwise as e, gather, host, norm, reduce as r
 from ....ops.shape import CONCATENATION, PAD_V2, SLICE, SPLIT, TRANSPOSE
@@ -22,7 +22,7 @@ from .elementwise import add, div, mul, number, same, sub, times, where
 PRECISION: dict[int, Type] = {1: F32, 10: F16, 11: F64}
 
 
-@dataclass(frozen=True)
+@frozen
 class Mask:
     """Which keys a query may see: what is known beforehand [queries, keys], what a run computes, what is added."""
 
@@ -36,7 +36,7 @@ class Mask:
         return self.fixed is None and not self.computed and self.added is None
 
 
-@dataclass(frozen=True)
+@frozen
 class Steps:
     """What attention computes on its way: scores, those with the cap, those with the mask, their shares, the sum."""
 

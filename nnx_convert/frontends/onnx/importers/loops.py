@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ....errors import FormatError, Unsupported
+from ....frozen import frozen
 from ....graph import Build, Graph, Value
 from ....ops import control, convert, elementwise as e
 from ....ops.loop import LOOP
@@ -29,7 +30,7 @@ ENDLESS = (1 << 31) - 1
 Round = Callable[[Op, Value, Value, list[Given], list[Value]], list[Given]]
 
 
-@dataclass(frozen=True)
+@frozen
 class Loop:
     """A loop over `states`; `scope` is where the names of its body are looked up, `others` stay the same."""
 

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ....errors import FormatError
+from ....frozen import frozen
 from ....graph import Value
 from ....ops import (
     convert, elementwise as e, ex, folds, host, host_arrays, host_math, indexing, reduce as r, shape as s)
@@ -22,7 +22,7 @@ FLOATS = (F32, F16, F64)
 EXACT = 1 << 24
 
 
-@dataclass(frozen=True)
+@frozen
 class Over:
     """The axes of a reduction, known or computed, and whether they stay with size 1."""
 

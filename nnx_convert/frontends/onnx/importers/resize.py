@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ....errors import FormatError
+from ....frozen import frozen
 from ....graph import LARGEST_MADE, Value
 from ....ops import gather, image, sampling as s, shape
 from ....ops.linear import LINEAR
@@ -27,7 +28,7 @@ LIKELY = {"half_pixel": (False, True), "half_pixel_symmetric": (False, True), "p
 SAMPLE = 6
 
 
-@dataclass(frozen=True)
+@frozen
 class Grid:
     """How Resize reads: the arguments of INTERPOLATE that are no tensors."""
 
@@ -51,7 +52,7 @@ class Grid:
         return s.GRIDS[self.grid] == "tf_crop_and_resize"
 
 
-@dataclass(frozen=True)
+@frozen
 class Axis:
     """An axis that changes: its size, the new one, and the factor between them where the file gives that."""
 

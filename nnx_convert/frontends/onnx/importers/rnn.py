@@ -4,12 +4,13 @@ ONNX's weights of all gates are one matrix, in the order i o f c (LSTM) or z r h
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ....errors import FormatError
+from ....frozen import frozen
 from ....graph import Value, Values
 from ....ops import conv, elementwise as e, recurrent, rnn, rnn_nd, shape
 from ....types import F16, F32, Tensor, known
@@ -23,7 +24,7 @@ CODES = {"Relu": 1, "Tanh": 4, "Sigmoid": 6}
 DEFAULTS = {1: ("Tanh",), 2: ("Sigmoid", "Tanh"), 3: ("Sigmoid", "Tanh", "Tanh")}
 
 
-@dataclass(frozen=True)
+@frozen
 class Sequence:
     """An operator's tensors, time first, and how it runs over them."""
 

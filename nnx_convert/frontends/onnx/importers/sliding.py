@@ -1,10 +1,11 @@
 """Where the window of a convolution or a pool goes: strides, gaps, and padding as amounts or by a scheme's name."""
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ....errors import FormatError
+from ....frozen import frozen
 from ....graph import Value
 from ....kinds import window
 from ....types import Shape, known
@@ -13,7 +14,7 @@ from ..importer import Op
 SCHEMES = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
-@dataclass(frozen=True)
+@frozen
 class Sliding:
     """A window of `kernel` cells; `heads` and `tails` are what is padded before and after each axis.
 
