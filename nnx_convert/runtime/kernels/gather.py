@@ -10,6 +10,9 @@ from ...ops import gather
 from ...types import Array, Tensor
 from ..kernel import Run, Site, kernel
 
+#: What is said of indices that are only beyond what native code can tell.
+BEYOND = "an index is not one of 32 bits"
+
 
 @kernel(gather.GATHER)
 def GATHER(site: Site, x: Tensor, axis: int, indices: Tensor) -> Run:
@@ -44,11 +47,13 @@ def picked(x: Tensor, axis: int, indices: Tensor) -> Callable[[Array, Array, Arr
     return take
 
 
-def within(indices: Array, size: int) -> None:
-    """Raise `RunError` where an index is not in [0, size), naming the least such one, as native code does."""
-    if indices.size and (indices.min() < 0 or indices.max() >= size):
-        wrong = indices[(indices < 0) | (indices >= size)].min()
-        raise RunError(f"index {wrong} is not in [0, {size})")
+def within(indices: Array, size: int, least: int = 0) -> None:
+    """Raise `RunError` where an index is not in [least, size), naming the least such one, as native code does: the
+    least one of 32 bits, if there is any."""
+    if indices.size and (indices.min() < least or indices.max() >= size):
+        wrong = indices[(indices < least) | (indices >= size)]
+        held = wrong[wrong == wrong.astype(np.int32)]
+        raise RunError(f"index {held.min()} is not in [{least}, {size})" if held.size else BEYOND)
 
 
 def axis_of(given: Array, rank: int, last: int | None = None) -> int:

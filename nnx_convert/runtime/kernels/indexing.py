@@ -5,7 +5,6 @@ from math import prod
 
 import numpy as np
 
-from ...errors import RunError
 from ...ops import indexing as i
 from ...types import Array, Shape, Tensor
 from ..kernel import Compute, Run, Site, ints, kernel, sized
@@ -18,9 +17,7 @@ FOLDS = {i.ADD: np.add, i.MULTIPLY: np.multiply, i.LEAST: np.minimum, i.MOST: np
 
 def counted(indices: Array, size: int) -> Array:
     """Indices, negative ones counted from the end; raises `RunError` where one is outside."""
-    if indices.size and (indices.min() < -size or indices.max() >= size):
-        wrong = indices[(indices < -size) | (indices >= size)].min()
-        raise RunError(f"index {wrong} is not in [{-size}, {size})")
+    within(indices, size, -size)
     return np.where(indices < 0, indices.astype(I64) + size, indices.astype(I64))
 
 
