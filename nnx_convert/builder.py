@@ -18,7 +18,7 @@ from .model import Lifetime, Model, Operand, Operation, default_rim
 from .ops.host import op_of
 from .resources import DEEPEST
 from .schema import EX_CODES, Checked, OpDef, OpError
-from .types import HOST_TYPES, NARROW_FLOATS, NARROW_INTS, QPC, ZERO_POINTS, ChannelQuant, Quant, Rim
+from .types import HOST_TYPES, MOST_AXES, NARROW_FLOATS, NARROW_INTS, QPC, ZERO_POINTS, ChannelQuant, Quant, Rim
 
 _CODES = frozenset(int(c) for c in OperationCode)
 #: No operand and no constant is larger than this many elements.
@@ -62,6 +62,7 @@ class ModelBuilder:
         (scale,), (zero_point,) = _reals([scale], need, "scale"), _integers([zero_point], need, "zero point")
         sizes = _integers(dims, need, "dimensions")
         need(not (type_.group != "tensor" and sizes), f"a {type_.name} has no dimensions")
+        need(len(sizes) <= MOST_AXES, f"it has {len(sizes)} dimensions, {MOST_AXES} at most")
         need(all(0 <= n < LARGEST for n in sizes), "a dimension is negative or too large")
         if type_ in ZERO_POINTS:
             need(0 < scale < math.inf, f"{type_.name} needs a positive scale")

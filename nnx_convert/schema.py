@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 from .codes import OperationCode, OperationCodeEx
 from .frozen import frozen
 from .signature import Args, Form, Levels, Misfit, Param, Slots, hints_of, parameters
-from .types import I16, Q8, Q8S, Q16A, Q16S, QPC, QS, UNKNOWN, Arg, Scalar, Tensor, Undecided, known
+from .types import I16, Q8, Q8S, Q16A, Q16S, QPC, QS, MOST_AXES, UNKNOWN, Arg, Scalar, Tensor, Undecided, known
 
 #: The codes of NNAPI-EX.
 EX_CODES = frozenset(map(int, OperationCodeEx))
@@ -235,6 +235,8 @@ class OpDef:
         for i, t in enumerate(outs):
             if t is not None and t.dims is not None and any(known(n) and n < 0 for n in t.dims):
                 raise OpError(self.name, f"output {i} would have the shape {list(t.dims)}")
+            if t is not None and t.dims is not None and len(t.dims) > MOST_AXES:
+                raise OpError(self.name, f"output {i} would have {len(t.dims)} axes, {MOST_AXES} at most")
         return tuple(Tensor(t.type, t.dims, t.quant) for t in outs if t is not None)    # `return x` is not x's value
 
     def _typed(self, args: Args, count: int) -> tuple[Tensor, ...]:

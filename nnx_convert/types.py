@@ -49,6 +49,8 @@ ZERO_POINTS = {Q8: range(256), Q8S: range(-128, 128), Q16A: range(65536), QS: ra
 
 Shape = tuple[int, ...]
 Array = np.ndarray[Any, Any]
+#: The most axes that an operand has, whatever a file asks for: NumPy counts to 64, and some kernels split each in two.
+MOST_AXES = 32
 #: More elements than any list of axes, sizes or indices that inference looks at.
 LONGEST = 1 << 16
 

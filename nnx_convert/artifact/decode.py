@@ -21,12 +21,10 @@ from ..model import Model, Operand
 from ..ops.host import op_of
 from ..resources import deep, tick, within
 from ..schema import HOST_CODES, OpDef
-from ..types import ChannelQuant, Entry, Port, Quant, Rim, Source, strings
+from ..types import MOST_AXES, ChannelQuant, Entry, Port, Quant, Rim, Source, strings
 from .container import ALIGN, Buffer, unpack
 from .encode import EXTENSION
 
-#: How many dimensions NumPy counts.
-MOST_DIMS = 64
 LARGEST = 1 << 63
 #: What an int32 constant may be kept as.
 STORED = {t.name: t for t in (np.dtype(np.uint8), np.dtype(np.uint16))}
@@ -145,7 +143,7 @@ class _File:
         """Add an operand."""
         code = self.number(_get(fields, "type"))
         dims = _list(fields, "dims", _whole)
-        _need(len(dims) <= MOST_DIMS, "an operand has too many dimensions")
+        _need(len(dims) <= MOST_AXES, "an operand has too many dimensions")
         quant = self.quant(fields)
         plain = quant if isinstance(quant, Quant) else Quant(0.0)
         index = builder.add_operand(code, dims, plain.scale, plain.zero)
@@ -200,7 +198,7 @@ class _File:
             data = self.data(_fields(fields["scales"]))
             _need(len(data) % 8 == 0, "scales have 8 bytes each")
             scales = np.frombuffer(data, "<f8")
-            return ChannelQuant(tuple(scales.tolist()), _whole(_get(fields, "axis"), 0, MOST_DIMS))
+            return ChannelQuant(tuple(scales.tolist()), _whole(_get(fields, "axis"), 0, MOST_AXES))
         if "scale" in fields:
             return Quant(_real(fields["scale"]), _whole(_get(fields, "zero"), -LARGEST))
         return None

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..codes import NARROW_DTYPES
 from ..frozen import frozen
+from ..runtime.given import said
 from ..types import Array, Quant
 
 #: Of floating-point numbers, absolute and relative, where none is given.
@@ -199,8 +200,9 @@ def fits(shape: Sequence[int], wanted: Sequence[int | None] | None) -> bool:
 
 
 def texts(array: Array) -> list[bytes]:
-    """The elements of an array of texts, in UTF-8."""
-    return [(t.encode() if isinstance(t, str) else bytes(t)).rstrip(b"\0") for t in array.reshape(-1).tolist()]
+    """The elements of an array of texts, in UTF-8; what is none is kept by surrogates."""
+    items = (t if isinstance(t, str) else said(bytes(t)) for t in array.reshape(-1).tolist())
+    return [t.encode(errors="surrogatepass").rstrip(b"\0") for t in items]
 
 
 def _computable(got: Array, want: Array) -> tuple[Array, Array]:

@@ -7,10 +7,10 @@ from typing import Any
 
 from ...errors import FormatError, NnxError, Oversized, Unsupported
 from ...resources import deep, hint, limits, within
-from ...types import LIST, UNKNOWN, Shape, Type, symbol
+from ...types import LIST, MOST_AXES, UNKNOWN, Shape, Type, symbol
 from . import custom
 from .proto import text
-from .tensors import LONGEST_AXIS, MAX_RANK, kind_of
+from .tensors import LONGEST_AXIS, kind_of
 
 #: The newest version of the format, and of each of ONNX's own operator sets.
 NEWEST_IR = 14
@@ -260,7 +260,7 @@ def declared(port: Any) -> tuple[Type | None, Shape | None]:
             raise Unsupported(f"is a {what.removesuffix('_type')}, which has no counterpart")
         found = port.type.tensor_type
         kind = kind_of(found.elem_type).type if found.elem_type else None
-        if len(found.shape.dim) > MAX_RANK:
+        if len(found.shape.dim) > MOST_AXES:
             raise FormatError(f"has {len(found.shape.dim)} dimensions")
         return kind, tuple(map(size, found.shape.dim)) if found.HasField("shape") else None
     except NnxError as error:

@@ -3,12 +3,14 @@
 The package's own take a twentieth of a second to come. `constraints.txt` has a line for each operator and version
 since which its inputs are these: domain, name, version, inputs. An input is `T=mask`, without `T=` where no other
 input has its type; the mask has a bit for each element type by ONNX's number, and bit 0 for what is no tensor. An
-input that ends with `*` repeats, all of one type, one that ends with `~` does so with any types.
+input that ends with `*` repeats, all of one type, one that ends with `~` does so with any types. A `>mask` at the end
+is what an attribute may choose as the type of the output.
 """
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from .constants import ELEMENTS
 from .registry import Given
 
 TABLE = Path(__file__).with_name("constraints.txt")
+#: The attributes that choose a type of the output.
+CHOOSING = {"to", "dtype", "output_dtype", "output_datatype"}
 #: Operators that ONNX Runtime's optimiser writes into files of any version.
 EARLY = {("", "LayerNormalization")}
 
@@ -53,7 +57,14 @@ def rows() -> dict[tuple[str, str], list[tuple[int, str]]]:
 def takes(domain: str, name: str, version: int) -> tuple[Takes, ...] | None:
     """What the inputs of an operator take; None of an operator that is none of ONNX's."""
     fitting = [text for since, text in rows().get((domain, name), ()) if since <= version]
-    return tuple(map(Takes.read, filter(None, fitting[-1].split(" ")))) if fitting else None
+    return tuple(map(Takes.read, fitting[-1].partition(">")[0].split())) if fitting else None
+
+
+@cache
+def gives(domain: str, name: str, version: int) -> int:
+    """The mask of what an attribute may choose for the output of an operator; 0 where none does."""
+    fitting = [text for since, text in rows().get((domain, name), ()) if since <= version]
+    return int(fitting[-1].partition(">")[2] or "0", 16) if fitting else 0
 
 
 def agree(domain: str, name: str, version: int, given: Sequence[Given]) -> None:
@@ -81,6 +92,13 @@ def agree(domain: str, name: str, version: int, given: Sequence[Given]) -> None:
             raise FormatError(f"input {first} is {said} and input {i} {kind}: they must have one type")
 
 
+def given(domain: str, name: str, version: int, results: Sequence[Given]) -> None:
+    """Raise `FormatError` where an attribute has chosen a type for the output that the operator does not give."""
+    mask = gives(domain, name, version)
+    if mask and results and isinstance(v := results[0], Value) and not mask >> ELEMENTS.get(v.type, 0) & 1:
+        raise FormatError(f"does not give {v.type.name}")
+
+
 def written() -> Iterator[str]:
     """The lines of the table as the package `onnx` has them now."""
     from onnx import defs
@@ -91,7 +109,7 @@ def written() -> Iterator[str]:
         widest = _widest(versions)
         last = None
         for schema in versions:
-            inputs = " ".join(_inputs(schema, widest))
+            inputs = " ".join((*_inputs(schema, widest), *_chosen(versions, schema)))
             if inputs != last:
                 yield f"{domain or '-'} {name} {schema.since_version} {inputs}".rstrip()
             last = inputs
@@ -122,6 +140,12 @@ def _inputs(schema: Any, widest: dict[int, int]) -> Iterator[str]:
         mark = ("*" if f.is_homogeneous else "~") if repeats else ""
         shared = f"{f.type_str}=" if variables.count(f.type_str) > 1 and "(" not in f.type_str else ""
         yield f"{'' if mark == '~' else shared}{widest[i]:x}{mark}"
+
+
+def _chosen(versions: Sequence[Any], schema: Any) -> Iterator[str]:
+    """What any version gives, where an attribute of this one chooses it."""
+    if CHOOSING & set(schema.attributes):
+        yield f">{reduce(or_, (_mask(s.outputs[0]) for s in versions)):x}"
 
 
 if __name__ == "__main__":

@@ -20,10 +20,9 @@ from ...schema import OpDef, OpError
 from ...symbols import expressed, name_of, same
 from ...types import Shape, Tensor, Type, Undecided, known
 from ..sensible import sensible
-from . import custom, functions, symbolic
+from . import constraints, custom, functions, symbolic
 from .attributes import attributes_of
 from .checks import NEWEST, domain_of
-from .constraints import agree
 from .constants import dense, typed
 from .folding import folded
 from .reader import read
@@ -303,10 +302,13 @@ def _node(scope: Scope, node: Any) -> None:
     domain = domain_of(node.domain)
     g = Op(scope, domain, node.op_type, tuple(node.output), scope.versions.get(domain, 0))
     given = [scope.find(n) for n in node.input]
-    if functions.local(g, node) is None:
-        agree(domain, g.name, g.opset, given)
+    own = functions.local(g, node) is not None
+    if not own:
+        constraints.agree(domain, g.name, g.opset, given)
     since = len(scope.build.nodes)
     found = applied(g, given, attributes_of(scope, node), node)
+    if not own:
+        constraints.given(domain, g.name, g.opset, found)
     named = _named(g, since, found)
     try:
         sensible(scope.build.nodes[since:])

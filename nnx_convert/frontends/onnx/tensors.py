@@ -17,8 +17,6 @@ from .proto import text
 
 #: The grid of integers that stand for themselves, where NNAPI wants a scale.
 PLAIN = Quant(1.0, 0)
-#: No operator takes more axes; a longer shape is not one.
-MAX_RANK = 32
 #: The largest size an axis has here: NNAPI counts in 32 bits.
 LONGEST_AXIS = (1 << 31) - 1
 #: TensorProto.DataLocation.EXTERNAL.
@@ -125,7 +123,7 @@ def _array(proto: Any, folder: Folder) -> Array:
 
 def shape(dims: Any) -> Shape:
     """The sizes that a message gives; raises `FormatError` on what are none."""
-    if len(dims) > MAX_RANK:
+    if len(dims) > t.MOST_AXES:
         raise FormatError(f"has {len(dims)} dimensions")
     if any(not 0 <= n <= LONGEST_AXIS for n in dims):
         raise FormatError(f"has the shape {list(dims)}")

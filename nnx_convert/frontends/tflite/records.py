@@ -12,13 +12,12 @@ from flatbuffers.number_types import Int32Flags
 from ...errors import FormatError, Unsupported
 from ...frozen import frozen
 from ...resources import within
+from ...types import MOST_AXES
 from .guard import OFFSET_COST, TABLE_COST, Checked, File
 
 R = TypeVar("R")
 MAGIC = b"TFL3"
 SCHEMA = 3
-#: No kernel of TFLite goes beyond eight dimensions; a longer shape is not one.
-MAX_RANK = 32
 #: The vtable entry of OperatorCode.builtin_code, its fourth field.
 BUILTIN_CODE = 4 + 2 * 3
 #: QuantizationDetails.BlockwiseQuantization, which the package has not, and the vtable entries of its fields.
@@ -222,7 +221,7 @@ class _Reader:
     def tensor(self, tensor: Any) -> Tensor:
         shape, signature = ints(tensor.ShapeAsNumpy()), ints(tensor.ShapeSignatureAsNumpy())
         name, quant, sparsity = text(tensor.Name()), tensor.Quantization(), tensor.Sparsity()
-        if len(shape) > MAX_RANK:
+        if len(shape) > MOST_AXES:
             raise FormatError(f"tensor {name!r} has {len(shape)} dimensions")
         return Tensor(name, tensor.Type(), shape, signature if len(signature) == len(shape) else (), tensor.Buffer(),
                       tensor.IsVariable(), quant and self.one(quant, self.quantization),

@@ -69,7 +69,7 @@ def by_axis(x: Value, axes: Sequence[int], first: Sequence[int], last: Sequence[
 
 def cut(g: Op, x: Value, rows: Cuts) -> Value:
     """Python slices along some axes: a SLICE where sizes are known and all steps 1."""
-    clipped = {i: (*np.clip(row[:2], INT32.min, INT32.max).tolist(), row[2]) for i, row in rows.items()}
+    clipped = {i: (within_int32(a), within_int32(b), by) for i, (a, b, by) in rows.items()}
     out = left(x, clipped)
     idle = [i for i, (a, b, by) in clipped.items() if a == 0 and b == INT32.max and by == 1
             or known(x.shape[i]) and slice(a, b, by).indices(x.shape[i]) == (0, x.shape[i], 1)]
@@ -84,6 +84,11 @@ def cut(g: Op, x: Value, rows: Cuts) -> Value:
     ends = sum(1 << i for i, (_, b, by) in enumerate(ranges) if b == (INT32.max if by > 0 else INT32.min))
     return g(s.STRIDED_SLICE, x, begin, [0 if ends >> i & 1 else b for i, b in enumerate(end)], strides,
              begin_mask=0, end_mask=ends, shrink_mask=0, out=out)
+
+
+def within_int32(bound: int) -> int:
+    """A bound of a slice in 32 bits: beyond these it is the same place."""
+    return min(max(bound, INT32.min), INT32.max)
 
 
 def bounds(row: tuple[int, int, int], size: int) -> tuple[int, int, int]:

@@ -11,12 +11,12 @@ from ....graph import Value
 from ....ops import cutting, elementwise as e, gather, host, host_arrays, image, indexing, reduce as r, shape as s
 from ....ops.sparse import LARGEST
 from ....symbols import quotient, same
-from ....types import F32, F64, I32, I64, UNKNOWN, Shape, Tensor, Undecided, known, product
+from ....types import F32, F64, I32, I64, MOST_AXES, UNKNOWN, Shape, Tensor, Undecided, known, product
 from .. import sparse
 from ..constants import type_of
 from ..importer import Op
 from ..registry import imports
-from ..tensors import MAX_RANK, grid
+from ..tensors import grid
 from .axes import axes_of, axis_of, dropped, inserted, lengths, open_, ranked
 
 #: The types that Range computes in, by ONNX's number of them.
@@ -71,7 +71,7 @@ def _computed(g: Op, x: Value, shape: Value, sizes: Shape | None, copies: bool) 
     where = g.index(shape)
     if copies:
         own = tuple(lengths(g, x) for _ in range(g.rank(x) > 0))
-        filled = g(s.CONCATENATION, xs=(*own, g.const(np.zeros(MAX_RANK, np.int32))), axis=0)
+        filled = g(s.CONCATENATION, xs=(*own, g.const(np.zeros(MOST_AXES, np.int32))), axis=0)
         own_ = g(s.SLICE, filled, [0], lengths(g, where), out=where.tensor)
         where = g(e.SELECT, g(e.EQUAL, where, g.const(np.zeros(1, np.int32))), own_, where)
     return g(s.RESHAPE, x, where, out=Tensor(x.type, sizes, x.tensor.quant))

@@ -1,0 +1,60 @@
+"""ONNX files that ask for what cannot be, by the command: a survey by hand found each (docs/reliability.md)."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from one_node import model
+from onnx import ModelProto, TensorProto, TypeProto, helper, numpy_helper
+
+from nnx_convert.cli import entry
+
+
+LEAST = -1 << 63
+
+
+def on_x(op: str, *constants: Any, sizes: tuple[int, ...] = (2, 3), opset: int = 21, **attributes: Any) -> ModelProto:
+    """One node on x of these sizes and constants, which gives y."""
+    names = [f"c{i}" for i in range(len(constants))]
+    tensors = [numpy_helper.from_array(np.asarray(c), n) for c, n in zip(constants, names, strict=True)]
+    return model([helper.make_node(op, ["x", *names], ["y"], **attributes)], [("x", TensorProto.FLOAT, sizes)],
+                 [("y", TypeProto())], opset, initializer=tensors)
+
+
+#: Files, the exit code of `check` and of `run`, and what either says.
+CASES: dict[str, tuple[ModelProto, int, str]] = {
+    "more axes than an array has": (on_x("Expand", np.ones(100, np.int64), sizes=(1,)), 3,
+                                    "op 0 Expand: RESHAPE: output 0 would have 100 axes, 32 at most"),
+    "more axes by a reshape": (on_x("Reshape", np.ones(65, np.int64), sizes=(1,)), 3, "would have 65 axes"),
+    "the least number of elements around": (on_x("Pad", np.array([LEAST, 0, LEAST, 0])), 0, ""),
+    "a matrix of texts": (on_x("EyeLike", dtype=TensorProto.STRING), 3,
+                          "op 0 EyeLike: does not give TENSOR_STRING"),
+    "draws of texts": (on_x("Bernoulli", dtype=TensorProto.STRING), 3, "op 0 Bernoulli: does not give TENSOR_STRING"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_cannot_be_is_said(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                capsys: pytest.CaptureFixture[str]) -> None:
+    made, code, said = CASES[name]
+    monkeypatch.chdir(tmp_path)
+    Path("m.onnx").write_bytes(made.SerializeToString())
+    for command in (["check", "m.onnx"], ["run", "m.onnx", "--random", "1"],
+                    ["run", "m.onnx", "--random", "1", "--backend", "numpy"]):
+        assert entry.ended(command) == code
+        err = capsys.readouterr().err
+        assert said in err and err.count("\n") == (code != 0)
+
+
+def test_texts_that_are_no_utf8_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    filled = helper.make_tensor("t", TensorProto.STRING, [1], [b"\xff\xfe"])
+    made = model([helper.make_node("ConstantOfShape", ["s"], ["y"], value=filled)], [("s", TensorProto.INT64, [1])],
+                 [("y", TypeProto())])
+    Path("m.onnx").write_bytes(made.SerializeToString())
+    assert entry.ended(["m.onnx"]) == 0
+    assert entry.ended(["verify", "m.onnx", "--against", "m.nnx"]) == 0
+    assert not capsys.readouterr().err
