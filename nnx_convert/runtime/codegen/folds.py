@@ -11,15 +11,16 @@ from ..bind import Bound
 from . import mathematics
 from .dense import pads
 from .elements import BOUNDS, CODE
-from .ir import SHARED, Function, Module, Operand, mask, number, parts, vector
+from .ir import SHARED, Function, Module, Operand, mangled, mask, number, parts, vector
 from .machine import Machine
 from .mathematics import select
 from .places import ITEM, Place, dense_strides
 from .tasks import SCRATCH, Family, Group, Phases, Task, Workshop, kind, native
 from .turns import pieces
 
-#: Each fold's two-place operation and what it starts with; MOST is MAX where what is no number does not count.
-FOLDS = {"SUM": ("ADD", 0.0), "MAX": ("MAXIMUM", -math.inf), "MIN": ("MINIMUM", math.inf),
+#: Each fold's two-place operation and what it starts with; MOST is MAX where what is no number does not count, and
+#: SQUARES is SUM of squares.
+FOLDS = {"SUM": ("ADD", 0.0), "SQUARES": ("ADD", 0.0), "MAX": ("MAXIMUM", -math.inf), "MIN": ("MINIMUM", math.inf),
          "MOST": ("MAXIMUM", -math.inf)}
 #: Runs of a fold side by side: one would wait for itself.
 ABREAST = 4
@@ -46,7 +47,8 @@ def across(f: Function, type: str, fold: str, x: str) -> str:
 
 @frozen
 class Pool:
-    """The fold of each window of an image; an average counts the cells inside the image."""
+    """The fold of each window of an image; an average counts the cells inside the image, and of squares the root of
+    it is taken."""
 
     x: Place
     out: Place
@@ -89,7 +91,7 @@ class Pool:
         lanes, channels = f.machine.lanes, self.out.shape[3]
         full, tail = divmod(channels, lanes)
         scale = ""
-        if self.fold == "SUM":
+        if self.fold in ("SUM", "SQUARES"):
             sizes = [f.let(f"sub i64 {high}, {low}") for low, high in (rows, columns)]
             count = f.let(f"sitofp i64 {f.mul(*sizes)} to float")
             scale = f.splat(vector(lanes), count)
@@ -109,11 +111,14 @@ class Pool:
 
             def cell(x: str, now: list[str]) -> list[str]:
                 value = f.load_first(count, lanes, "float", begin, f.mul(x, self.x.strides[2]))
+                value = f.let(f"fmul {type} {value}, {value}") if self.fold == "SQUARES" else value
                 return [folded(f, type, self.fold, now[0], value)]
             return f.loop(columns[0], columns[1], 1, [(type, carried[0])], cell)
         found = f.loop(rows[0], rows[1], 1, [(type, number(type, FOLDS[self.fold][1]))], line)[0]
         if scale:
             found = f.let(f"fdiv {type} {found}, {scale}")
+        if self.fold == "SQUARES":
+            found = f.call(type, f"llvm.sqrt.{mangled(type)}", (type, found))
         f.store_first(count, lanes, "float", f.clamp(type, found, *BOUNDS[self.act]),
                       f.at(self.out.base, to), at)
 
@@ -125,7 +130,7 @@ def floats(b: Bound) -> bool:
 
 
 #: The fold of each pool's windows; sums become means.
-POOLS = {"MAX_POOL_2D": "MAX", "AVERAGE_POOL_2D": "SUM"}
+POOLS = {"MAX_POOL_2D": "MAX", "AVERAGE_POOL_2D": "SUM", "L2_POOL_2D": "SQUARES"}
 
 
 def _takes_pool(b: Bound, _: Machine) -> bool:
@@ -337,6 +342,7 @@ def _make_softmax(w: Workshop, group: Group) -> Task:
     return Softmax(w.place(b.slots["x"]), w.place(b.outputs[0]), b.args["x"].shape[-1], float(b.args["beta"]))
 
 
-native(Family(_takes_pool, _make_pool, scratch=_between, strided=True), image.AVERAGE_POOL_2D, image.MAX_POOL_2D)
+native(Family(_takes_pool, _make_pool, scratch=_between, strided=True), image.AVERAGE_POOL_2D, image.MAX_POOL_2D,
+       image.L2_POOL_2D)
 native(Family(_takes_reduce, _make_reduce), r.MEAN, r.REDUCE_SUM)
 native(Family(by_rows, _make_softmax), norm.SOFTMAX)
