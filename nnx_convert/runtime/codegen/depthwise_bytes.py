@@ -30,7 +30,6 @@ from .machine import Machine
 from .places import Place
 from .requantise import NOTHING, Range, Scaling, block, cut_by, scaled
 from .tasks import Family, Group, Task, Workshop, native
-from .tiles import scarce
 
 #: Taps of one row of a filter that meet cells woven together: for each cell the tap's column, or -1.
 Taps = tuple[int, ...]
@@ -102,7 +101,7 @@ class Strip:
         """The outputs of `together` vectors of channels."""
         lanes, vectors = f.machine.lanes, self.weave.together
         kind, size = vector(lanes, "i32"), block(self.formula) * lanes
-        start, few = [f.load(kind, blocks_, v * size) for v in range(vectors)], scarce(f.machine)
+        start = [f.load(kind, blocks_, v * size) for v in range(vectors)]
         totals = {(i, j): list(start) for i in range(self.rows) for j in range(self.columns)}
         x = f.apart(x)
         row, line = 0, x
@@ -116,12 +115,10 @@ class Strip:
                 if rest == 0 and 0 <= ky < self.weave.size[0] and max(taps) >= 0:
                     at = (ky * len(self.kinds) + self.kinds.index(taps)) * vectors
                     for v in range(vectors):
-                        total[v] = self._product(f, total[v], parts[v], w, (at + v) * lanes * 4)
-                        total[v] = f.opaque(kind, total[v]) if few else total[v]
+                        total[v] = f.opaque(kind, self._product(f, total[v], parts[v], w, (at + v) * lanes * 4))
                     # Where operands take registers, nothing is read before its time.
                     w = w if f.machine.x86 else f.behind(w, kind, total)
-            if few:
-                f.fence()
+            f.fence()
             if not f.machine.x86:
                 now = [t for total in totals.values() for t in total]
                 x, line = (f.behind(p, kind, now) for p in (x, line))
@@ -132,8 +129,7 @@ class Strip:
                 if not f.machine.x86 and (v + 1 == vectors or vectors > 2):
                     blocks_ = f.behind(blocks_, kind, steps[-2:])
             self._store(f, steps, f.at(f.at(out, i * self.out[0]), j * self.out[1]))
-            if few:
-                f.fence()
+            f.fence()
 
     def _cells(self) -> Iterator[tuple[int, int]]:
         """The rows of cells that the patch reads, each with where cells woven together begin."""

@@ -13,14 +13,15 @@ from ...frozen import frozen
 from ...types import Array
 from .integers import STRETCH, clipped, flipped, halved, quartered, shuffled, widened, woven
 from .ir import Function, Module, number, vector
+from .machine import Machine
 from .requantise import PARAMETERS, SIZES, Range, Scaling, block, blocks, by_formula, kept, narrowed, parameters
 from .sums import Addition
-from .tiles import scarce
+from .tiles import lasting
 
 #: Elements of 32 bits in a stretch.
 QUARTER = STRETCH // 4
-#: Vectors of parameters that sixteen registers hold beside the rest.
-MOST = 6
+#: Registers that a pixel takes beside its parameters: where it is only scaled to floats and back, and otherwise.
+PLAIN, CROWDED = 10, 20
 #: What every epilogue is handed: see `Epilogue`.
 ENDING = (("ptr noalias readonly", "%S"), ("ptr", "%C"), ("ptr noalias readonly", "%blocks"), ("i64", "%count"),
           ("ptr", "%E"), ("i64", "%x"))
@@ -145,12 +146,11 @@ class Epilogue:
 
     def _build(self, m: Module, name: str) -> None:
         f = Function(m, name, ENDING)
-        again = scarce(m.machine) and self._many
-        given = [] if again else self._parameters(f)
+        given = [] if self._many(m.machine) else [self._parameters(f, j) for j in range(self.vectors)]
 
         def pixel(_: str, now: list[str]) -> list[str]:
             s, c, e, x = now
-            self._pixel(f, self._parameters(f) if again else given, s, c, e)
+            self._pixel(f, given, s, c, e)
             c, e = f.at(c, self.step), f.at(e, self.extra)
             if self.width:
                 x = f.add(x, 1)
@@ -162,28 +162,27 @@ class Epilogue:
         f.loop(0, "%count", 1, [("ptr", "%S"), ("ptr", "%C"), ("ptr", "%E"), ("i64", "%x")], pixel, guarded=False)
         f.finish()
 
-    @property
-    def _many(self) -> bool:
-        """Whether all parameters, beside what else a pixel takes, are more than sixteen registers hold."""
-        alone = self.added is None and self.formula != "shifts"
+    def _many(self, machine: Machine) -> bool:
+        """Whether all parameters, beside what else a pixel takes, are more than registers hold."""
+        plain = self.added is None and self.formula != "shifts"
         each = sum(SIZES[p] for p in PARAMETERS[self.formula]) // SIZES["i32"]
-        return each * self.vectors > (MOST if alone else 0)
+        return each * self.vectors > lasting(machine) - (PLAIN if plain else CROWDED)
 
-    def _parameters(self, f: Function) -> list[list[str]]:
-        """Those of each vector of channels."""
-        lanes = f.machine.lanes
-        return [parameters(f, self.formula, lanes, "%blocks", j * block(self.formula) * lanes)
-                for j in range(self.vectors)]
+    def _parameters(self, f: Function, j: int) -> list[str]:
+        """Those of a vector of channels."""
+        return parameters(f, self.formula, f.machine.lanes, "%blocks", j * block(self.formula) * f.machine.lanes)
 
     def _pixel(self, f: Function, given: list[list[str]], s: str, c: str, e: str) -> None:
-        """The result of one pixel."""
-        lanes, out = f.machine.lanes, self.out
+        """The result of one pixel; parameters that are not given are read."""
+        lanes, out, steps = f.machine.lanes, self.out, list[str]()
         kind, size = vector(lanes, "i32"), 4 * lanes
-        sums = [f.load(kind, s, j * size, size) for j in range(self.vectors)]
-        if self.shared:
-            more = f.load(kind, s, self.shared, size)
-            sums = [f.let(f"add {kind} {x}, {more}") for x in sums]
-        steps = [by_formula(f, self.formula, lanes, x, p) for x, p in zip(sums, given, strict=True)]
+        more = f.load(kind, s, self.shared, size) if self.shared else ""
+        for j in range(self.vectors):
+            x = f.load(kind, s, j * size, size)
+            x = f.let(f"add {kind} {x}, {more}") if more else x
+            steps.append(by_formula(f, self.formula, lanes, x, given[j] if given else self._parameters(f, j)))
+            if self.formula == "shifts":         # what is read of the next vector stays behind: see `Function.fence`
+                f.fence()
         if self.added:
             others = loaded(f, lanes, self.vectors, e, self.added.second)
             steps = [self.added.total(f, lanes, kept(f, lanes, y, out), z)

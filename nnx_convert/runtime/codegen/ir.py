@@ -197,12 +197,12 @@ class Function:
     def opaque(self, type: str, value: str) -> str:
         """The same vector, of which LLVM knows no more: it would sum products first, to wait less, and has not that
         many registers. No instruction."""
-        return self.let(f'call {type} asm "", "={"x" if self.machine.x86 else "w"},0"({type} {value})')
+        return self.let(f'call {type} asm "", "={self.machine.constraint},0"({type} {value})')
 
     def behind(self, pointer: str, type: str, values: Iterable[str]) -> str:
         """The same pointer, known when vectors are: what is read there is read then, and read again if it was before.
         No instruction."""
-        given, where = [f"{type} {v}" for v in values], ",x" if self.machine.x86 else ",w"
+        given, where = [f"{type} {v}" for v in values], f",{self.machine.constraint}"
         return self.let(f'call ptr asm "", "=r,0{where * len(given)}"({", ".join((f"ptr {pointer}", *given))})')
 
     def apart(self, pointer: str) -> str:

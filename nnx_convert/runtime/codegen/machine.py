@@ -92,6 +92,11 @@ class Machine:
         return 32 if self.avx512 or not self.x86 else 16
 
     @property
+    def constraint(self) -> str:
+        """What `asm` calls any of them; on x86, "x" is one of the first 16."""
+        return "w" if not self.x86 else "v" if self.avx512 else "x"
+
+    @property
     def fused(self) -> bool:
         """Whether a multiplication and an addition are one instruction, rounded once."""
         return self.avx2 or not self.x86

@@ -180,9 +180,14 @@ def fit(machine: Machine) -> dict[int, int]:
     return FUSED if machine.registers == 16 and machine.fused else FIT[machine.registers]
 
 
+def lasting(machine: Machine) -> int:
+    """Registers for what is used more than once: half of them where no instruction reads an operand from memory."""
+    return machine.registers // (1 if machine.x86 else 2)
+
+
 def scarce(machine: Machine) -> bool:
     """Whether LLVM, which reads early and sums products first, runs out of registers where all operands meet."""
-    return machine.registers <= 16 or not machine.x86
+    return lasting(machine) <= 16
 
 
 def fit_of_bytes(machine: Machine, together: int) -> dict[int, int]:

@@ -9,12 +9,13 @@ from full import FULL
 from natively import ARM
 
 from nnx_convert.runtime.codegen.ir import Module
-from nnx_convert.runtime.codegen.machine import AVX2, AVX512, BASELINE, Machine
+from nnx_convert.runtime.codegen.machine import AMX, AVX2, AVX512, BASELINE, Machine
 from nnx_convert.runtime.codegen.objects import assembly
 
 #: Every set of features that code is written for; assembly can be had for all of them anywhere.
 SETS = {name: Machine("x86_64-unknown-linux-gnu", BASELINE | more) for name, more in (
-    ("baseline", frozenset[str]()), ("avx2", AVX2), ("avx512", AVX512), ("vnni", AVX512 | {"avx512vnni"}))} | ARM
+    ("baseline", frozenset[str]()), ("avx2", AVX2), ("avxvnni", AVX2 | {"avxvnni"}), ("avx512", AVX512),
+    ("vnni", AVX512 | {"avx512vnni"}), ("amx", AVX512 | AMX | {"avx512vnni"}))} | ARM
 #: Those that are tried each time.
 TRIED = tuple(SETS) if FULL else ("baseline", "avx2", "vnni", "neon")
 #: A place in a frame, and instructions that store whole vectors, or read less than one.
