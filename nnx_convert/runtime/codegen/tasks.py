@@ -199,7 +199,7 @@ MODULES = ("dense", "winograd", "depthwise", "elements", "folds", "copies", "lay
            "intcells", "svdf", "bytecells", "reductions", "curves", "tabled", "intsoftmax", "hybrid", "nibbles",
            "rescaled", "detections", "extremes", "trees", "running", "fourier", "magnitudes", "signals",
            "shorts", "columns", "ranks", "classes", "shortconv", "lookups", "sparse", "halves", "onehot", "pruned",
-           "bytegroups", "scatters", "rewrites", "byteproducts", "responses")
+           "bytegroups", "scatters", "rewrites", "byteproducts", "responses", "multiples")
 
 
 def native(family: Family, *ops: OpDef, of_bytes: bool = False, otherwise: bool = False) -> None:

@@ -44,7 +44,23 @@ def transposed(rng: Rng) -> Net | None:
     return net
 
 
-MAKES = {"grouped": grouped, "transposed": transposed}
+def several(rng: Rng) -> Net | None:
+    """Several filters a channel, with any padding, stride and dilation."""
+    net = Net(rng)
+    n, h, w, c, each = *draw(rng, 1, 3, 1), *draw(rng, 1, 14, 2), *draw(rng, 2, 40, 1), *draw(rng, 2, 9, 1)
+    (kh, kw), (sh, sw), (dh, dw), (pt, pb, pl, pr) = draw(rng, 1, 4, 2), draw(rng, 1, 3, 2), draw(rng, 1, 3, 2), draw(
+        rng, 0, 3, 4)
+    oh, ow = reach(h, kh, sh, dh, pt, pb), reach(w, kw, sw, dw, pl, pr)
+    if oh < 1 or ow < 1:
+        return None
+    x = net.input((n, h, w, c))
+    args = *net.weights(x, (1, kh, kw, c * each), 3), *map(
+        net.scalar, (pl, pr, pt, pb, sw, sh, each, draw(rng, 0, 4, 1)[0], False, dw, dh))
+    net.finish(net.op("DEPTHWISE_CONV_2D", x, *args, shape=(n, oh, ow, c * each)))
+    return net
+
+
+MAKES = {"grouped": grouped, "transposed": transposed, "several": several}
 
 
 @pytest.mark.parametrize("machine", EVERY)
