@@ -80,6 +80,8 @@ class Rules:
         return self.by_op.get(node.op.name, []) + self.by_op.get("*", [])
 
     def __call__(self, graph: Graph, target: Target, trace: list[Event]) -> Graph:
+        if "*" not in self.by_op and all(n.op.name not in self.by_op for n in graph.nodes):
+            return graph
         return Rewriter(self, graph, target, trace, Build(graph.name)).run()
 
 
@@ -160,7 +162,7 @@ class Rewriter:
             self.readers[v] = self.graph.uses.get(v, 0)
         for node in self.graph.nodes:
             tick(str(node.at))
-            self._node(node.mapped(self._now), node.outputs, 0)
+            self._node(self._renewed(node), node.outputs, 0)
             for v in node.outputs:
                 now = self._now(v)
                 self.readers[now] = self.readers.get(now, 0) + self.graph.uses.get(v, 0)
@@ -203,13 +205,17 @@ class Rewriter:
         fresh = self.build.nodes[since:]
         del self.build.nodes[since:]
         for n in fresh:
-            self._node(n.mapped(self._now), n.outputs, depth + 1)
+            self._node(self._renewed(n), n.outputs, depth + 1)
         for old, new in zip(node.outputs, results, strict=True):
             self._became(old, self._now(renamed.get(new, new)))
 
     def _became(self, old: Value, new: Value) -> None:
         if old is not new:
             self.became[old] = new
+
+    def _renewed(self, node: Node) -> Node:
+        """A node that reads what values have become; most have become nothing else."""
+        return node.mapped(self._now) if any(v in self.became for v in node.inputs) else node
 
     def _now(self, v: Any) -> Any:
         """What a value of the old graph is in the new one; a subgraph is done already (`throughout`)."""
