@@ -51,16 +51,17 @@ def _init(cls: type[Any]) -> Callable[..., None]:
     post = hasattr(cls, "__post_init__")
 
     def init(self: Any, *args: Any, **more: Any) -> None:
-        held = self.__dict__
-        held.update(defaults)
+        held, rest = self.__dict__, more or len(args) != len(names)
+        if rest:
+            held.update(defaults)
         held.update(zip(names, args, strict=False))
-        held.update(more)
-        for name, factory in made:
-            if name not in held:
-                held[name] = factory()
-        if held.keys() != known or len(args) > len(names) or more and not more.keys().isdisjoint(names[:len(args)]):
-            raise TypeError(f"{self.__class__.__qualname__}({', '.join(names)}) is given {len(args)} values in order"
-                            + "".join(f", {name}" for name in more))
+        if rest:
+            held.update(more)
+            for name, factory in made:
+                if name not in held:
+                    held[name] = factory()
+            if held.keys() != known or len(args) > len(names) or not more.keys().isdisjoint(names[:len(args)]):
+                raise TypeError(f"{cls.__qualname__}({', '.join(names)}) is given {len(args)} in order, {list(more)}")
         if post:
             self.__post_init__()
     return init
