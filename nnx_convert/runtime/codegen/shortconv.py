@@ -1,21 +1,25 @@
-"""Convolutions of 16-bit integers with 64-bit biases: pairs multiplied and added in 32 bits where weights allow that.
+"""Convolutions of 16-bit integers with 64-bit biases, and products of such by constant matrices: pairs multiplied and
+added in 32 bits where weights allow that.
 
 A tile of neighbouring pixels keeps its sums, for as many channels as a vector has, in registers. What follows is in 64
 bits: the bias, a multiplier of 15 bits, one rounding.
 """
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ...frozen import frozen
-from ...ops import conv
-from ...types import I64, Q8S, QPC, Q16S, Array, Quant
+from ...ops import conv, host
+from ...types import I64, Q8S, QPC, Q16S, Array, ChannelQuant, Quant, Tensor
 from ..bind import Bound
-from ..fixedpoint import activation_range, grid, multipliers
+from ..fixedpoint import activation_range, f32, grid, limits, multipliers
 from ..products import real_multipliers
 from .arithmetic import bounded
-from .dense import border_of, pads
+from .dense import border_of, pads, rows_of
 from .integers import pairs
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
@@ -115,8 +119,12 @@ class ShortConv:
 
 def _scales(b: Bound) -> tuple[Array, Array]:
     """The multiplier of 15 bits and the shift of each channel."""
-    m, s = multipliers(real_multipliers(b.args["x"], b.args["w"], b.outs[0], b.outs[0].shape[3], False))
-    m, s = (np.broadcast_to(np.asarray(v, np.int64), (b.outs[0].shape[3],)) for v in (m, s))
+    return _cut(real_multipliers(b.args["x"], b.args["w"], b.outs[0], b.outs[0].shape[3], False), b.outs[0].shape[3])
+
+
+def _cut(reals: Sequence[float], count: int) -> tuple[Array, Array]:
+    """The same of real multipliers: one, or so many."""
+    m, s = (np.broadcast_to(np.asarray(v, np.int64), (count,)) for v in multipliers(reals))
     return np.where(m < LIMIT, m + (1 << 15) >> 16, 0x7FFF), 15 - s
 
 
@@ -125,13 +133,21 @@ def _takes(b: Bound, _: Machine) -> bool:
     """Constant weights small enough for sums of 32 bits, and zero points of 0."""
     a, out = b.args, b.outs[0]
     x, w, bias = a["x"], a["w"], a["b"]
-    if x.type != Q16S or out.type != Q16S or a["nchw"] or w.type not in (Q8S, QPC) or bias.type != I64:
+    if not _symmetric(x, w, out) or a["nchw"] or bias.type != I64 or bias.data is None:
         return False
-    if any(t.data is None for t in (w, bias)) or any(t.size == 0 for t in (x, out)) or any(
-            not isinstance(t.quant, Quant) or t.quant.zero for t in (x, out)) or grid(w)[1]:
+    return _fits(w.data.reshape(w.shape[0], -1), _scales(b)[1])
+
+
+def _symmetric(x: Tensor, w: Tensor, out: Tensor) -> bool:
+    """Whether 16 bits, by constant bytes, become 16 bits, and all zero points are 0."""
+    if x.type != Q16S or out.type != Q16S or w.type not in (Q8S, QPC) or w.data is None or x.size == 0 or out.size == 0:
         return False
-    reach = np.abs(w.data.astype(np.int64)).reshape(w.shape[0], -1).sum(1).max()
-    shifts = _scales(b)[1]
+    return all(isinstance(t.quant, Quant) and not t.quant.zero for t in (x, out)) and not grid(w)[1]
+
+
+def _fits(rows: Array, shifts: Array) -> bool:
+    """Whether sums by the rows of a matrix are of 32 bits, and shifted by what shifts do."""
+    reach = np.abs(rows.astype(np.int64)).sum(1).max()
     return bool(reach * MOST < 1 << 31 and shifts.min() >= 1 and shifts.max() < 63)
 
 
@@ -144,23 +160,65 @@ def _blocks(values: Array, lanes: int) -> Array:
     return np.moveaxis(made.reshape(rows, blocks, lanes, *values.shape[2:]), 1, 0)
 
 
-def _make(w: Workshop, group: Group) -> Task:
-    b, a = group.head, group.head.args
-    lanes, (top, left, _, _) = w.machine.lanes, pads(a)
-    filters, bias = a["w"].data.astype(np.int16), a["b"].data.astype(np.int64)
-    units, kh, kw, depth = filters.shape
+def _packed(w: Workshop, filters: Array, bias: Array, scales: tuple[Array, Array]) -> tuple[int, int]:
+    """Where filters [out, kh, kw, in] are among the weights, and the parameters that go with them."""
+    lanes, (units, kh, kw, depth), (factor, shift) = w.machine.lanes, filters.shape, scales
     paired = np.zeros((units, kh * kw, depth + depth % 2), np.int16)
     paired[..., :depth] = filters.reshape(units, kh * kw, depth)
     weights = _blocks(paired.reshape(units, -1, 2).swapaxes(0, 1), lanes)
-    factor, shift = _scales(b)
-    numbers = _blocks(np.stack([bias, factor, np.int64(1) << shift - 1, shift]), lanes)
+    numbers = _blocks(np.stack([bias.astype(np.int64), factor, np.int64(1) << shift - 1, shift]), lanes)
+    return w.pack(weights), w.pack(numbers)
+
+
+def _make(w: Workshop, group: Group) -> Task:
+    b, a, (top, left, _, _) = group.head, group.head.args, pads(group.head.args)
     x, out = w.place(b.slots["x"]).shifted(top, left), w.place(b.outputs[0])
-    return ShortConv(x, out, (kh, kw), (a["sh"], a["sw"]), (a["dh"], a["dw"]), w.pack(weights), w.pack(numbers),
-                     activation_range(a["act"], b.outs[0]))
+    return ShortConv(x, out, a["w"].shape[1:3], (a["sh"], a["sw"]), (a["dh"], a["dw"]),
+                     *_packed(w, a["w"].data, a["b"].data, _scales(b)), activation_range(a["act"], b.outs[0]))
 
 
 def _border(b: Bound) -> dict[int, Border]:
     return border_of(b) if b.args["x"].type == Q16S else {}
 
 
+# Products by a matrix.
+def _columns(b: Bound) -> tuple[Array, tuple[Array, Array]]:
+    """The columns of a constant matrix as rows, and how sums by each are scaled: `kernels.conv.integer_matmul`."""
+    x, y, so = b.args["x"], b.args["y"], float(grid(b.outs[0])[0])
+    rows = y.data.reshape(y.shape[-2:])
+    rows = rows if b.args["adj_y"] else rows.T
+    if isinstance(y.quant, ChannelQuant):
+        return rows, _cut([float(grid(x)[0]) * float(f32(k)) / so for k in y.quant.scales], len(rows))
+    return rows, _cut([float(f32(grid(x)[0] * grid(y)[0])) / so], len(rows))
+
+
+@remembered
+def _takes_product(b: Bound, _: Machine) -> bool:
+    x, y = b.args["x"], b.args["y"]
+    if not _symmetric(x, y, b.outs[0]) or b.args["adj_x"] or math.prod(y.shape[:-2]) != 1:
+        return False
+    if isinstance(y.quant, ChannelQuant) and y.quant.axis != y.rank - (2 if b.args["adj_y"] else 1):
+        return False
+    rows, scales = _columns(b)
+    return _fits(rows, scales[1])
+
+
+def _make_product(w: Workshop, group: Group) -> Task:
+    b = group.head
+    rows, scales = _columns(b)
+    units, depth = rows.shape
+    weights, parameters = _packed(w, rows.reshape(units, 1, 1, depth), np.zeros(units), scales)
+    x, out = (_lines(rows_of(w.place(slot), n)) for slot, n in ((b.slots["x"], depth), (b.outputs[0], units)))
+    return ShortConv(x, out, (1, 1), (1, 1), (1, 1), weights, parameters, limits(b.outs[0]))
+
+
+def _lines(p: Place) -> Place:
+    """One row of pixels as several, which threads share."""
+    count = p.shape[2]
+    line = next((n for n in (16 * PIXELS, 4 * PIXELS, PIXELS) if count % n == 0), count)
+    return replace(p, shape=(1, count // line, line, p.shape[3]), strides=(p.strides[0], line * p.strides[2],
+                                                                           *p.strides[2:]))
+
+
 native(Family(_takes, _make, _border, strided=True), conv.CONV_2D, otherwise=True)
+native(Family(_takes_product, _make_product), conv.BATCH_MATMUL, host.MATMUL, otherwise=True)

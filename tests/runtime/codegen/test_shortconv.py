@@ -34,7 +34,25 @@ def convolution(rng: np.random.Generator) -> Net | None:
     return net
 
 
-MAKES = {"convolution": convolution}
+def product(rng: np.random.Generator) -> Net:
+    """Rows by a matrix, turned or not, with a scale in all or one for each column."""
+    net, (rows, depth, units), lead = Net(), (int(rng.choice([1, 4, 7, 48, 64])), *draw(rng, 1, 40, 2)), draw(
+        rng, 1, 3, draw(rng, 0, 3, 1)[0])
+    turn, several = bool(rng.integers(2)), bool(rng.integers(2))
+    x = net.input(rng.integers(-0x8000, 0x8000, (*lead, rows, depth)), SHORT, (2.0 ** -rng.uniform(8, 12), 0))
+    matrix = rng.integers(-127, 128, (units, depth) if turn else (depth, units))
+    y = net.const(matrix, OperandCode.TENSOR_QUANT8_SYMM_PER_CHANNEL if several else BYTE,
+                  (0, 0) if several else (2.0 ** -rng.uniform(7, 9), 0))
+    if several:
+        net.builder.set_operand_symm_per_channel_quant_params(
+            y, 0 if turn else 1, (2.0 ** -rng.uniform(7, 9, units)).astype(np.float32).tolist())
+    z = net.op("host.MATMUL", x, y, net.scalar(False), net.scalar(turn), shape=(*lead, rows, units), kind=SHORT,
+               grid=(2.0 ** -rng.uniform(4, 10), 0))
+    net.model = net.finish(z)
+    return net
+
+
+MAKES = {"convolution": convolution, "matrix": product}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -48,6 +66,16 @@ def test_convolutions_are_those_of_numpy(machine: str) -> None:
             for g, w in zip(got, want, strict=True):
                 np.testing.assert_array_equal(g, w)
             found += 1
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_products_are_those_of_numpy(machine: str) -> None:
+    rng = np.random.default_rng(43)
+    for n in range(16 if machine == "host" else 5):
+        net = product(rng)
+        want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
+        assert native == 1
+        np.testing.assert_array_equal(got[0], want[0])
 
 
 def test_sums_beyond_32_bits_are_left_to_numpy() -> None:
