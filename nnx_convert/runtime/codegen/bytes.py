@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import conv
 from ...types import BYTES, I32, QPC, QS, Array, ChannelQuant
 from ..bind import Bound
@@ -50,7 +50,7 @@ _sums: WeakKeyDictionary[Bound, Sums] = WeakKeyDictionary()
 _reals: WeakKeyDictionary[Bound, Array] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True)
+@frozen
 class Micro:
     """A micro-kernel `(A, B, blocks, S)`: see `micro.Micro`; runs are of bytes. Sums go to S, pixel after pixel.
 
@@ -134,7 +134,7 @@ class Micro:
         return f.let(f"bitcast {whole} {x} to {vector(4 * lanes, 'i8')}")
 
 
-@dataclass(frozen=True)
+@frozen
 class Bytes:
     """A convolution, or a product where the image is one row of pixels.
 
@@ -318,7 +318,7 @@ def scaling(b: Bound, reach: tuple[Array, Array], machine: Machine) -> Scaling:
     return planned(steps, Range.of(b.outs[0], b.args["act"]), machine, fast, cut=True)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Layer:
     """Filters over an image, and the addition that may follow: what tasks are made of.
 

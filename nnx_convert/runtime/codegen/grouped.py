@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
+from ...frozen import frozen
 from ...ops import conv
 from ...types import Array
 from ..bind import Bound
@@ -19,7 +20,7 @@ from .tasks import Family, Group, Task, Workshop, native
 from .tiles import best, fit
 
 
-@dataclass(frozen=True)
+@frozen
 class Grouped:
     """As many convolutions as there are groups, beside each other: `one` is the first.
 
@@ -104,7 +105,7 @@ def _make(w: Workshop, group: Group) -> Task:
 
 
 # Transposed convolutions.
-@dataclass(frozen=True)
+@frozen
 class Several:
     """Tasks that do not meet, one after the other."""
 
@@ -120,7 +121,7 @@ class Several:
         return m.once(("several", self), build)
 
 
-@dataclass(frozen=True)
+@frozen
 class Phase:
     """What one of `stride` outputs, beginning with the `first`, reads along an axis.
 
