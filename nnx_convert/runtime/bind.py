@@ -1,7 +1,7 @@
 """A model and concrete shapes as steps: canonical arguments, every rule checked again, constants computed once."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,8 +26,9 @@ from .steps import failing as failing, fill as fill, slots as slots  # noqa: PLC
 Inside = dict[tuple[int, tuple[Tensor | None, ...]], "list[Shape | None] | tuple[()] | None"]
 
 
-def bind(model: Model, inputs: Sequence[Tensor | None], options: Options, inside: Inside | None = None) -> Program:
-    """The program for inputs of these shapes.
+def bind(model: Model, inputs: Sequence[Tensor | None], options: Options, inside: Inside | None = None,
+         known: Mapping[Slot, Tensor] | None = None, done: Container[int] = ()) -> Program:
+    """The program for inputs of these shapes, without the operations that are done, and gave what is known.
 
     Raises `RunError` on a rule they break, `Dynamic` where a size follows from values. Inputs with values
     (`Tensor.data`) are constants: given for all of them, every operation is computed here, but one that is not
@@ -35,7 +36,8 @@ def bind(model: Model, inputs: Sequence[Tensor | None], options: Options, inside
     """
     binder = Binder(model, options, inside)
     binder.env.update(zip(model.inputs, inputs, strict=True))
-    steps = [step for n in range(len(model.operations)) if (step := binder.advance(n)) is not None]
+    binder.env.update(known or {})
+    steps = [step for n in range(len(model.operations)) if n not in done and (step := binder.advance(n)) is not None]
     live = {*model.inputs, *model.outputs, *(s for step in steps for s in (*step.outs, *step.reads))}
     tensors = {i: t for i in live if isinstance(t := binder.arg(i), Tensor)}
     constants = {i: t.data for i, t in tensors.items() if t.data is not None}

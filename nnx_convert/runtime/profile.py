@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from .blas import blas_threads
 from .runner import Arrays, Compiled, Frame
 
 if TYPE_CHECKING:
+    from .ahead import Known
     from .codegen.program import NativeProgram, Unit
     from .codegen.ready import Frame as NativeFrame
 
@@ -154,15 +156,25 @@ def tick(found: Sequence[Watched]) -> float:
     return (last.begun - first.begun) / (last.stamps[start] - first.stamps[start])
 
 
-def of_steps(model: Model, inputs: Sequence[Tensor | None], options: Options) -> Profile:
-    """The profile of one run of a model that is bound, operation by operation, to inputs with values.
+def one_after_the_other(first: Profile, then: Profile) -> Profile:
+    """The profile of what two profiles are of."""
+    total, rows = first.seconds + then.seconds, (*first.rows, *then.rows)
+    return Profile(total, tuple(replace(r, share=r.seconds / total if total else 0.0) for r in rows))
+
+
+def of_steps(model: Model, inputs: Sequence[Tensor | None], options: Options, known: Known) -> Profile:
+    """The profile of one run of a model, of which some is known, that is bound, operation by operation, to inputs with
+    values.
 
     Raises what binding does.
     """
     binder = Binder(model, options)
     binder.env.update(zip(model.inputs, inputs, strict=True))
+    binder.env.update(known.values)
     works, taken = [], []
     for n, o in enumerate(model.operations):
+        if n in known.done:
+            continue
         before = time.perf_counter()
         binder.advance(n)
         taken.append(time.perf_counter() - before)

@@ -21,6 +21,7 @@ from .outline import Outline, Shapes, Sketch
 from .steps import FAILURES, Dynamic, Options, Program, fill
 
 if TYPE_CHECKING:
+    from .ahead import Known, Started
     from .codegen.program import NativeProgram
     from .codegen.ready import Ready
     from .kernel import Call, Run
@@ -100,14 +101,17 @@ class Compiled:
 class Runner(Locked):
     """A model that runs on arrays of its operands' types and shapes; None is an optional input left out."""
 
-    def __init__(self, model: Model | Sketch, options: Options, keep: Keep | None = None) -> None:
-        """`keep` is told of the first program, and for which shapes it is."""
+    def __init__(self, model: Model | Sketch, options: Options, keep: Keep | None = None, *, part: bool = False
+                 ) -> None:
+        """`keep` is told of the first program, and for which shapes it is; a `part` is not taken apart again."""
         super().__init__()
-        self._known, self._keep, self._limits = model, keep, limits()
+        self._known, self._keep, self._limits, self._is_part = model, keep, limits(), part
         self._news = Event()                     # a graph that a program runs has been compiled
         self.options = replace(options, call=options.call and remembered(options.call),
                                tell=self._news.set if keep else options.tell)
         self._programs: OrderedDict[object, Compiled | NativeProgram | None] = OrderedDict()
+        #: Where there is no program: what waits for no value, if another backend does some of it.
+        self._ahead: dict[object, Started] = {}
         #: The first program that somebody wants to know of, None where it is no native one, and its shapes.
         self.first: tuple[Shapes, Ready | None] | None = None
         # What the run before used.
@@ -151,7 +155,7 @@ class Runner(Locked):
                 if self.options.tell and not self._keep:
                     self.options.tell()
                 while len(self._programs) > PROGRAMS:
-                    self._programs.popitem(last=False)
+                    self._ahead.pop(self._programs.popitem(last=False)[0], None)
             self._programs.move_to_end(key)
             self._last = key, self._programs[key]
             return self._programs[key]
@@ -175,8 +179,12 @@ class Runner(Locked):
                 return profile.of_numpy(program, inputs, runs)
             if program is not None:
                 return profile.of_native(program, inputs, runs)
+            shapes = tuple([None if a is None else a.shape for a in inputs])
+            self.compiled(shapes)
+            known, started = self._before(inputs), self._ahead.get(shapes)
             with self._eager():
-                return profile.of_steps(self.model, self._given(inputs), replace(self.options, once=True))
+                rest = profile.of_steps(self.model, self._given(inputs), replace(self.options, once=True), known)
+            return profile.one_after_the_other(started.profile(inputs, runs), rest) if started else rest
 
     def footprint(self, shapes: Sequence[tuple[int, ...] | None]) -> Footprint | None:
         """What a run with inputs of these shapes needs of memory when; None where that follows from values."""
@@ -199,9 +207,24 @@ class Runner(Locked):
             with limited(self._limits), timed("compiling it"), np.errstate(all="ignore"):
                 return self._compiled(bind(self.model, self._tensors(shapes), self._options()), profiled)
         except Dynamic:
+            if not profiled and not self._is_part:
+                self._start(shapes)
             return None
         except MemoryError as error:
             raise exhausted(error) from error
+
+    def _start(self, shapes: Sequence[tuple[int, ...] | None]) -> None:
+        """Make a program of what waits for no value, where another backend does some of it."""
+        from .ahead import Started, ahead_of
+        if self._options().elsewhere is None:
+            return
+        with limited(self._limits), timed("compiling it"), np.errstate(all="ignore"):
+            part = ahead_of(self.model, self._tensors(shapes), self.options)
+        if part is not None:
+            self._natives += 1
+            runner = Runner(part.model, replace(self.options, tell=None), part=True)
+            if runner.compiled(shapes) is not None:
+                self._ahead[tuple(shapes)] = Started(part, runner.run, runner.profile)
 
     def _options(self) -> Options:
         """Those of the next program."""
@@ -223,11 +246,19 @@ class Runner(Locked):
         return NativeProgram(program, machine, worth(self.options.threads or cores(), bound), profiled=profiled)
 
     def _eagerly(self, inputs: Arrays) -> list[Array]:
-        """Step by step, each bound to the values of the one before."""
+        """What waits for no value first, then step by step, each bound to the values of the one before."""
         from .bind import bind
+        known = self._before(inputs)
         with self._eager():
-            program = bind(self.model, self._given(inputs), replace(self.options, once=True))
+            program = bind(self.model, self._given(inputs), replace(self.options, once=True), None, known.values,
+                           known.done)
         return [np.array(program.constants[i]) for i in program.outputs]
+
+    def _before(self, inputs: Arrays) -> Known:
+        """What is known before the rest is bound."""
+        from .ahead import Known
+        started = self._ahead.get(tuple([None if a is None else a.shape for a in inputs]))
+        return started.part.known(started.run(inputs)) if started else Known()
 
     def _given(self, inputs: Arrays) -> list[Tensor | None]:
         """Inputs as tensors with values."""
