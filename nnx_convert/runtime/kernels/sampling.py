@@ -166,8 +166,9 @@ def SELECT_BOXES(site: Site, boxes: Tensor, scores: Tensor, most: Tensor | None,
         limit = 0 if most is None or not most.size else max(int(most.item()), 0)
         overlap = 0.0 if iou is None or not iou.size else float(iou.item())
         floor = None if least is None or not least.size else least.item()
-        found = [(n, k, i) for n, (of_image, places) in enumerate(zip(scores, boxes, strict=True))
-                 for k, row in enumerate(of_image) for i in chosen(edges(places, centred), row, limit, overlap, floor)]
+        places_of = (edges(b, centred) for b in boxes)
+        found = [(n, k, i) for n, (of_image, places) in enumerate(zip(scores, places_of, strict=True))
+                 for k, row in enumerate(of_image) for i in chosen(places, row, limit, overlap, floor)]
         return [np.array(found, np.int64).reshape(-1, 3)]
     return run
 
@@ -183,8 +184,8 @@ def edges(boxes: Array, centred: bool) -> Array:
 
 def chosen(boxes: Array, scores: Array, most: int, overlap: float, least: float | None) -> list[int]:
     """The boxes of one class that are kept, best first: a block of candidates at a time."""
-    order = np.argsort(-scores, kind="stable")
-    order, kept = order if least is None else order[scores[order] > least], list[int]()
+    there = np.arange(len(scores)) if least is None else np.flatnonzero(scores > least)
+    order, kept = there[np.argsort(-scores[there], kind="stable")], list[int]()
     for at in range(0, len(order), BLOCK):
         if len(kept) >= most:
             break
