@@ -1,14 +1,23 @@
 """Where the nodes of a graph stand: ranks, and an order in each, by a library for layered drawings."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
+from itertools import accumulate
 
 from ..errors import UsageError
 from ..frozen import frozen
 
 #: How far ranks and neighbours are apart in the library's drawing: only their order is used.
 SPACING = 10
+#: The most bends of a drawing: each edge has one in each rank that it passes, so that they may be as many as the square
+#: of the nodes.
+BENDS = 1 << 15
+#: Where the squares of the numbers of edges between one rank and the next add up to more, nobody could follow them, and
+#: the library takes seconds, and a time that grows faster than the graph.
+TANGLED = 1 << 20
+#: The most nodes of a drawing: the library goes down a graph by recursion, and ends the process where that is deep.
+LARGEST = 1 << 12
 Edge = tuple[int, int]
 
 
@@ -17,7 +26,8 @@ class Ranks:
     """A layered drawing: in each rank, from the inputs down, what stands side by side, from left to right.
 
     Nodes have the numbers below their count. Those from there on are bends, where an edge passes a rank; `bends` has
-    those of each edge, in order.
+    those of each edge, in order. The longest edges have none where all would have more than `BENDS`, and no edge has
+    one in a graph that is `TANGLED`, or larger than the `LARGEST`, whose ranks are in the order of its nodes.
     """
 
     ranks: tuple[tuple[int, ...], ...]
@@ -29,14 +39,49 @@ def ranks(count: int, edges: Sequence[Edge]) -> Ranks:
     if find_spec("fast_sugiyama") is None:
         raise UsageError("the page's graph is laid out by fast-sugiyama, which is not installed",
                          hint="pip install 'nnx-convert[html]'")
-    places, chains = _places(count, edges)
-    rows = sorted({y for _, y in places.values()})
-    row = {y: n for n, y in enumerate(rows)}
-    found: list[list[tuple[float, int]]] = [[] for _ in rows]
-    for node, (x, y) in places.items():
-        found[row[y]].append((x, node))
-    return Ranks(tuple(tuple(n for _, n in sorted(own)) for own in found),
-                 tuple(chains.get(e, ()) for e in edges))
+    rank = depths(count, edges)
+    own = bent(rank, edges)
+    if count > LARGEST or tangle(rank, own) > TANGLED:
+        return Ranks(_ordered([(0.0, r, n) for n, r in enumerate(rank)]), ((),) * len(edges))
+    places, chains = _places(count, own)
+    return Ranks(_ordered([(x, y, n) for n, (x, y) in places.items()]), tuple(chains.get(e, ()) for e in edges))
+
+
+def _ordered(places: Iterable[tuple[float, float, int]]) -> tuple[tuple[int, ...], ...]:
+    """The ranks by y, and each by x; what stands in one place by its number."""
+    found: dict[float, list[tuple[float, int]]] = {}
+    for x, y, n in places:
+        found.setdefault(y, []).append((x, n))
+    return tuple(tuple(n for _, n in sorted(found[y])) for y in sorted(found))
+
+
+def depths(count: int, edges: Iterable[Edge]) -> list[int]:
+    """The rank of each node: one below the lowest of all that it hangs on. Edges lead to higher numbers."""
+    found = [0] * count
+    for a, b in sorted(edges):
+        found[b] = max(found[b], found[a] + 1)
+    return found
+
+
+def bent(rank: Sequence[int], edges: Sequence[Edge]) -> list[Edge]:
+    """The edges of which all bends together are within the limit: the longest are left out.
+
+    Of those that lead to a node one comes from the rank above it and has no bend, so that its rank stays the same.
+    """
+    passed = [rank[b] - rank[a] - 1 for a, b in edges]
+    shortest = sorted(range(len(edges)), key=passed.__getitem__)
+    bends = accumulate(passed[e] for e in shortest)
+    kept = {e for e, total in zip(shortest, bends, strict=True) if total <= BENDS}
+    return [e for n, e in enumerate(edges) if n in kept]
+
+
+def tangle(rank: Sequence[int], edges: Sequence[Edge]) -> int:
+    """The squares of the numbers of edges between one rank and the next, added up."""
+    changes = [0] * (max(rank, default=0) + 1)
+    for a, b in edges:
+        changes[rank[a]] += 1
+        changes[rank[b]] -= 1
+    return sum(n * n for n in accumulate(changes))
 
 
 def _places(count: int, edges: Sequence[Edge]) -> tuple[dict[int, tuple[float, float]], dict[Edge, tuple[int, ...]]]:

@@ -58,7 +58,7 @@ function arrange(drawing, sizes, edges) {
   const y = new Map();
   let top = 0;
   for (const row of ranks) {
-    const high = Math.max(...row.map(n => n < sizes.length ? sizes[n].h : 0));
+    const high = row.reduce((s, n) => Math.max(s, n < sizes.length ? sizes[n].h : 0), 0);
     row.forEach(n => y.set(n, {top, mid: top + high / 2, high}));
     top += high + RISE;
   }
@@ -136,7 +136,7 @@ function operation(i, box) {
     + `${esc(cut(more, 26))}</text></g>`;
 }
 
-const slowest = Math.max(1e-12, ...D.nodes.map(n => n.seconds || 0));
+const slowest = D.nodes.reduce((s, n) => Math.max(s, n.seconds || 0), 1e-12);
 function tint(n) {
   if ($("colour").value !== "time") return "";
   if (n.seconds === null) return 'style="fill:var(--none)"';
