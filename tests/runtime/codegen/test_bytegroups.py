@@ -67,7 +67,7 @@ MAKES = {"grouped": grouped, "transposed": transposed, "several": several}
 @pytest.mark.parametrize("family", MAKES)
 def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
     rng, ran = np.random.default_rng(3), 0
-    for n in range(14 if machine == "host" else 7):
+    for n in range(8 if machine == "host" else 4):
         net = MAKES[family](rng)
         if net is None:
             continue
@@ -76,7 +76,7 @@ def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
         for g, w in zip(got, want, strict=True):
             np.testing.assert_array_equal(g, w, err_msg=f"{n}")
         ran += 1
-    assert ran > 3
+    assert ran > 1
 
 
 @pytest.mark.parametrize(("stride", "there"), [(8, True), (9, False)])

@@ -57,7 +57,7 @@ MAKES = {"product": product, "batch": batch}
 @pytest.mark.parametrize("family", MAKES)
 def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
     rng = np.random.default_rng(37)
-    for n in range(20 if machine == "host" else 5):
+    for n in range(9 if machine == "host" else 3):
         net = MAKES[family](rng)
         want, got, native = both(net.model, net.given, EVERY[machine], 1 + n % 2)
         assert native == 1

@@ -77,7 +77,7 @@ MAKES = {"window": window, "rows": rows, "turned": turned, "triangle": triangle}
 @pytest.mark.parametrize("family", MAKES)
 def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
     rng = np.random.default_rng(31)
-    for n in range(20 if machine == "host" else 5):
+    for n in range(12 if machine == "host" else 3):
         net = MAKES[family](rng)
         want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
         assert native == 1 and got[0].dtype == want[0].dtype
