@@ -297,4 +297,4 @@ def _direction(w: Workshop, b: Bound, d: int, matrix: Array, given: Place, quad:
                      short, w.pack(wild) if short else 0, bool(b.args["backward"]) or d > 0)
 
 
-native(Family(_takes, _make, scratch=_room), g.DYNAMIC_QUANTIZE_LSTM)
+NATIVE = (native(Family(_takes, _make, scratch=_room), g.DYNAMIC_QUANTIZE_LSTM),)

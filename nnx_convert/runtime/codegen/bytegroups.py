@@ -122,5 +122,7 @@ def _make_transposed(w: Workshop, group: Group) -> Task:
     return Several(tuple(task_of(w, layer(w, b, source, to, own, (1, 1))) for source, to, own in met_by(b, x, out)))
 
 
-native(Family(_takes, _make, zero_border, strided=True), conv.GROUPED_CONV_2D, of_bytes=True)
-native(Family(_takes_transposed, _make_transposed, _border, strided=True), conv.TRANSPOSE_CONV_2D, of_bytes=True)
+NATIVE = (
+    native(Family(_takes, _make, zero_border, strided=True), conv.GROUPED_CONV_2D, of_bytes=True),
+    native(Family(_takes_transposed, _make_transposed, _border, strided=True), conv.TRANSPOSE_CONV_2D, of_bytes=True),
+)

@@ -233,4 +233,4 @@ def _room(group: Group, machine: Machine) -> int:
     return -(-_depth(group.head) // 2) * PAIR * (machine.lanes * VECTORS + rows)
 
 
-native(Family(_takes, _make, scratch=_room), conv.BATCH_MATMUL, host.MATMUL, of_bytes=True)
+NATIVE = (native(Family(_takes, _make, scratch=_room), conv.BATCH_MATMUL, host.MATMUL, of_bytes=True),)

@@ -454,5 +454,8 @@ def _make_product(w: Workshop, group: Group) -> Task:
     return made(w, group, x, out, (1, 1), (1, 1), b.args["w"].data.reshape(units, 1, 1, depth))
 
 
-native(Family(lambda b, _: taken(b, 0), _make, zero_border, strided=True, fuses=joins), conv.CONV_2D, of_bytes=True)
-native(Family(lambda b, _: taken(b, 0), _make_product, fuses=joins), conv.FULLY_CONNECTED, of_bytes=True)
+NATIVE = (
+    native(Family(lambda b, _: taken(b, 0), _make, zero_border, strided=True, fuses=joins), conv.CONV_2D,
+           of_bytes=True),
+    native(Family(lambda b, _: taken(b, 0), _make_product, fuses=joins), conv.FULLY_CONNECTED, of_bytes=True),
+)

@@ -245,7 +245,9 @@ def _make_gru(w: Workshop, group: Group) -> Task:
     return Recurrence(tuple(found), Gru(), units, w.place(SCRATCH))
 
 
-native(Family(_takes_lstm, _make_step, scratch=_lstm_room), rnn.LSTM)
-native(Family(_takes_lstm, _make_lstm, scratch=_lstm_room), rnn.UNIDIRECTIONAL_SEQUENCE_LSTM)
-native(Family(_alike, _make_lstm, scratch=_lstm_room), rnn.BIDIRECTIONAL_SEQUENCE_LSTM)
-native(Family(_takes_gru, _make_gru, scratch=_gru_room), rnn_nd.GRU_SEQUENCE)
+NATIVE = (
+    native(Family(_takes_lstm, _make_step, scratch=_lstm_room), rnn.LSTM),
+    native(Family(_takes_lstm, _make_lstm, scratch=_lstm_room), rnn.UNIDIRECTIONAL_SEQUENCE_LSTM),
+    native(Family(_alike, _make_lstm, scratch=_lstm_room), rnn.BIDIRECTIONAL_SEQUENCE_LSTM),
+    native(Family(_takes_gru, _make_gru, scratch=_gru_room), rnn_nd.GRU_SEQUENCE),
+)

@@ -90,5 +90,7 @@ def _make_ex(w: Workshop, group: Group) -> Task:
     return _made(w, b, Place("%weights", w.pack(given), given.shape, given.strides, given.itemsize), wraps=False)
 
 
-native(Family(lambda b, _: _takes(b, (I32, I64, F32)), _make), indexing.ONE_HOT)
-native(Family(lambda b, _: _takes(b, (I32,)), _make_ex), ex.ONE_HOT_EX)
+NATIVE = (
+    native(Family(lambda b, _: _takes(b, (I32, I64, F32)), _make), indexing.ONE_HOT),
+    native(Family(lambda b, _: _takes(b, (I32,)), _make_ex), ex.ONE_HOT_EX),
+)

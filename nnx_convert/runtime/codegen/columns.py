@@ -134,4 +134,4 @@ def _make(w: Workshop, group: Group) -> Task:
     return Columns(name, x, out, sizes, float(b.args.get("beta", 1.0)))
 
 
-native(Family(_takes, _make), norm.SOFTMAX, norm.LOG_SOFTMAX, norm.L2_NORMALIZATION, otherwise=True)
+NATIVE = (native(Family(_takes, _make), norm.SOFTMAX, norm.LOG_SOFTMAX, norm.L2_NORMALIZATION, otherwise=True),)

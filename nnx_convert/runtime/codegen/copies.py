@@ -116,6 +116,8 @@ def parted(w: Workshop, b: Bound) -> list[tuple[Place, Place]]:
     return list(zip(along(x, axis, [p.shape[axis] for p in outs]), outs, strict=True))
 
 
-native(Family(_takes_joined, _make_joined, strided=True), s.CONCATENATION)
-native(Family(_takes_cut, _make_cut, strided=True), s.SLICE)
-native(Family(_takes_split, _make_split, strided=True), s.SPLIT)
+NATIVE = (
+    native(Family(_takes_joined, _make_joined, strided=True), s.CONCATENATION),
+    native(Family(_takes_cut, _make_cut, strided=True), s.SLICE),
+    native(Family(_takes_split, _make_split, strided=True), s.SPLIT),
+)

@@ -297,5 +297,7 @@ def _make_product(w: Workshop, group: Group) -> Task:
     return made(w, group, x, out, (1, 1), (1, 1), np.asarray(matrix).reshape(units, 1, 1, depth))
 
 
-native(Family(with_weights, _make, border_of, strided=True, fuses=follows), conv.CONV_2D)
-native(Family(with_weights, _make_product, fuses=follows), conv.FULLY_CONNECTED)
+NATIVE = (
+    native(Family(with_weights, _make, border_of, strided=True, fuses=follows), conv.CONV_2D),
+    native(Family(with_weights, _make_product, fuses=follows), conv.FULLY_CONNECTED),
+)

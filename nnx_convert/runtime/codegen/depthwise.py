@@ -251,4 +251,4 @@ def _make(w: Workshop, group: Group) -> Task:
                      tuple(matched(w.place(s), out.shape) for s in slots))
 
 
-native(Family(_takes, _make, border_of, strided=True, fuses=follows), conv.DEPTHWISE_CONV_2D)
+NATIVE = (native(Family(_takes, _make, border_of, strided=True, fuses=follows), conv.DEPTHWISE_CONV_2D),)

@@ -283,4 +283,5 @@ def _make(w: Workshop, group: Group) -> Task:
                   signed=x_signed(b), formula=found.formula, range=Range.of(b.outs[0], b.args["act"]))
 
 
-native(Family(_takes, _make, zero_border, strided=True), conv.DEPTHWISE_CONV_2D, of_bytes=True)
+FAMILY = Family(_takes, _make, zero_border, strided=True)
+NATIVE = (native(FAMILY, conv.DEPTHWISE_CONV_2D, of_bytes=True),)

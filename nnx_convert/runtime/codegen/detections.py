@@ -293,4 +293,4 @@ def _make(w: Workshop, group: Group) -> Task:
                       labels, 0 if a["background"] else 1, bool(a["regular"]))
 
 
-native(Family(_takes, _make, scratch=_scratch), detect.DETECTION_POSTPROCESSING, custom_vision.DETECTIONS)
+NATIVE = (native(Family(_takes, _make, scratch=_scratch), detect.DETECTION_POSTPROCESSING, custom_vision.DETECTIONS),)

@@ -154,7 +154,9 @@ def _small_blocks(b: Bound) -> bool:
     return bool(0 < math.prod(b.args["blocks"].ints()) <= MOST // 8)
 
 
-moving(_padded, s.PAD, s.PAD_V2, constants=("paddings",))
-moving(_mirrored, s.MIRROR_PAD, constants=("paddings",), can=lambda b: _few(_mirrors(b)))
-moving(_padded_by, c.PAD_BY, constants=("pads", "value", "axes"), can=_some_left)
-moving(_to_batch, image.SPACE_TO_BATCH_ND, constants=("blocks", "pads"), can=_small_blocks)
+NATIVE = (
+    moving(_padded, s.PAD, s.PAD_V2, constants=("paddings",)),
+    moving(_mirrored, s.MIRROR_PAD, constants=("paddings",), can=lambda b: _few(_mirrors(b))),
+    moving(_padded_by, c.PAD_BY, constants=("pads", "value", "axes"), can=_some_left),
+    moving(_to_batch, image.SPACE_TO_BATCH_ND, constants=("blocks", "pads"), can=_small_blocks),
+)

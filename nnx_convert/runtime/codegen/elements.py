@@ -301,4 +301,4 @@ def _make(w: Workshop, group: Group) -> Task:
     return Elements(tuple(matched(w.place(s), out.shape) for s in inputs), out, chain)
 
 
-native(Family(chainable, _make, fuses=_fuses), *OPS)
+NATIVE = (native(Family(chainable, _make, fuses=_fuses), *OPS),)

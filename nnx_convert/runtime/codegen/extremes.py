@@ -140,5 +140,7 @@ def _make(w: Workshop, group: Group, least: bool) -> Task:
     return Extreme(w.place(b.slots["x"]), w.place(b.outputs[0]), sizes, SCALARS[b.args["x"].type], least)
 
 
-native(Family(_takes, partial(_make, least=False)), r.ARGMAX)
-native(Family(_takes, partial(_make, least=True)), r.ARGMIN)
+NATIVE = (
+    native(Family(_takes, partial(_make, least=False)), r.ARGMAX),
+    native(Family(_takes, partial(_make, least=True)), r.ARGMIN),
+)

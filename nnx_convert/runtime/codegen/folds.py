@@ -342,7 +342,9 @@ def _make_softmax(w: Workshop, group: Group) -> Task:
     return Softmax(w.place(b.slots["x"]), w.place(b.outputs[0]), b.args["x"].shape[-1], float(b.args["beta"]))
 
 
-native(Family(_takes_pool, _make_pool, scratch=_between, strided=True), image.AVERAGE_POOL_2D, image.MAX_POOL_2D,
-       image.L2_POOL_2D)
-native(Family(_takes_reduce, _make_reduce), r.MEAN, r.REDUCE_SUM)
-native(Family(by_rows, _make_softmax), norm.SOFTMAX)
+NATIVE = (
+    native(Family(_takes_pool, _make_pool, scratch=_between, strided=True), image.AVERAGE_POOL_2D, image.MAX_POOL_2D,
+           image.L2_POOL_2D),
+    native(Family(_takes_reduce, _make_reduce), r.MEAN, r.REDUCE_SUM),
+    native(Family(by_rows, _make_softmax), norm.SOFTMAX),
+)

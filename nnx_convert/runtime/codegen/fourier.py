@@ -429,4 +429,4 @@ def _scratch(group: Group, _: Machine) -> int:
     return 4 * plan.size * plan.numbers.wide
 
 
-native(Family(_takes, _make, scratch=_scratch), host.RFFT, s.SIGNAL_RFFT)
+NATIVE = (native(Family(_takes, _make, scratch=_scratch), host.RFFT, s.SIGNAL_RFFT),)

@@ -196,5 +196,7 @@ def _make_tuples(w: Workshop, group: Group) -> Task:
                   math.prod(x.shape[batch + indexed:]) * x.item, tuple(axes))
 
 
-native(Family(_takes, _make), gather.GATHER, gather.EMBEDDING_LOOKUP, ex.GATHER_EX)
-native(Family(_takes_tuples, _make_tuples), host.GATHER_ND, host.GATHER_BATCHED, indexing.GATHER_ND_BATCHED)
+NATIVE = (
+    native(Family(_takes, _make), gather.GATHER, gather.EMBEDDING_LOOKUP, ex.GATHER_EX),
+    native(Family(_takes_tuples, _make_tuples), host.GATHER_ND, host.GATHER_BATCHED, indexing.GATHER_ND_BATCHED),
+)

@@ -185,5 +185,7 @@ def _make_transposed(w: Workshop, group: Group) -> Task:
     return Several(tuple(made(w, group, source, to, (1, 1), (1, 1), own) for source, to, own in parts))
 
 
-native(Family(with_weights, _make, border_of, strided=True, fuses=follows), conv.GROUPED_CONV_2D)
-native(Family(_takes_transposed, _make_transposed, reach_of, strided=True), conv.TRANSPOSE_CONV_2D)
+NATIVE = (
+    native(Family(with_weights, _make, border_of, strided=True, fuses=follows), conv.GROUPED_CONV_2D),
+    native(Family(_takes_transposed, _make_transposed, reach_of, strided=True), conv.TRANSPOSE_CONV_2D),
+)

@@ -24,7 +24,7 @@ from .machine import Machine
 from .mathematics import select
 from .moves import FillBorders
 from .places import ITEM, Border, Place, dense_strides, room
-from .tasks import FAMILIES, NARROW, SCRATCH, Family, Group, Phases, Task, Workshop, kind
+from .tasks import SCRATCH, Family, Group, Phases, Task, Workshop, family_named, kind
 
 #: Bytes of a FLOAT16.
 HALF = 2
@@ -171,13 +171,20 @@ def _takes(b: Bound, machine: Machine) -> bool:
         return False
     if b.op is conv.FULLY_CONNECTED and b.args["w"].data is None:
         return False                             # there, sums are rounded before the bias is added
-    family, wide = FAMILIES[kind(b.op)], twin(b)
-    return family.takes(wide, machine) and family.border(wide).keys() <= _converted(b).keys()
+    family, wide = family_named(kind(b.op)), twin(b)
+    return family is not None and family.takes(wide, machine) and family.border(wide).keys() <= _converted(b).keys()
+
+
+def _family(b: Bound) -> Family:
+    """That of an operation that is taken, in FLOAT32."""
+    found = family_named(kind(b.op))
+    assert found is not None
+    return found
 
 
 def _sizes(b: Bound) -> tuple[dict[Slot, tuple[Tensor, Border]], int]:
     """What is kept in scratch as FLOAT32, with the borders wanted, and the bytes of all."""
-    borders = FAMILIES[kind(b.op)].border(twin(b))
+    borders = _family(b).border(twin(b))
     kept = {s: (t, borders.get(s, Border())) for s, t in _converted(b).items()}
     kept |= {s: (t, Border()) for s, t in zip(b.outputs, b.outs, strict=True) if t.type == F16}
     return kept, sum(_aligned(room(t.shape, ITEM, border)[0]) for t, border in kept.values())
@@ -189,12 +196,12 @@ def _aligned(size: int) -> int:
 
 def _scratch(group: Group, machine: Machine) -> int:
     wide = Group(twin(group.head))
-    return _sizes(group.head)[1] + _aligned(FAMILIES[kind(group.head.op)].scratch(wide, machine))
+    return _sizes(group.head)[1] + _aligned(_family(group.head).scratch(wide, machine))
 
 
 def _make(w: Workshop, group: Group) -> Phases:
     b, wide = group.head, twin(group.head)
-    family, (kept, size) = FAMILIES[kind(b.op)], _sizes(b)
+    family, (kept, size) = _family(b), _sizes(b)
     whole = w.places[SCRATCH]
     own, at = dict[Slot, Place](), whole.offset
     for slot, (t, border) in kept.items():
@@ -216,5 +223,6 @@ def _make(w: Workshop, group: Group) -> Phases:
     return Phases((*before, *tasks, *([Converted(written, back=True)] if written else ())))
 
 
-_FAMILY = Family(_takes, _make, scratch=_scratch)
-NARROW.update(dict.fromkeys((kind(op) for op in OPS), _FAMILY))
+#: Of whichever of these operations there is, where FLOAT16 is among its types.
+FAMILY = Family(_takes, _make, scratch=_scratch)
+NAMES = {o.name for op in OPS for o in op.versions}

@@ -285,6 +285,10 @@ def _make_depthwise(w: Workshop, group: Group) -> Phases:
 
 
 PRODUCT = Family(_taken, _make, scratch=lambda g, m: _scratch(g.head, item(_bytes(g.head, m)[0])))
-native(PRODUCT, h.HYBRID_FULLY_CONNECTED, h.HYBRID_CONV_2D)
-native(Family(_taken_depthwise, _make_depthwise, scratch=lambda g, _: _scratch(g.head, ITEM)),
-       h.HYBRID_DEPTHWISE_CONV_2D)
+
+
+NATIVE = (
+    native(PRODUCT, h.HYBRID_FULLY_CONNECTED, h.HYBRID_CONV_2D),
+    native(Family(_taken_depthwise, _make_depthwise, scratch=lambda g, _: _scratch(g.head, ITEM)),
+           h.HYBRID_DEPTHWISE_CONV_2D),
+)

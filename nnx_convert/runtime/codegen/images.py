@@ -167,5 +167,7 @@ def _make_bilinear(w: Workshop, group: Group) -> Task:
     return Bilinear(*tabulated(w, group.head, between, np.float32))
 
 
-native(Family(_takes_nearest, _make_nearest, strided=True), image.RESIZE_NEAREST_NEIGHBOR)
-native(Family(_takes_bilinear, _make_bilinear, strided=True), image.RESIZE_BILINEAR)
+NATIVE = (
+    native(Family(_takes_nearest, _make_nearest, strided=True), image.RESIZE_NEAREST_NEIGHBOR),
+    native(Family(_takes_bilinear, _make_bilinear, strided=True), image.RESIZE_BILINEAR),
+)

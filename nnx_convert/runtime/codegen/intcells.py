@@ -323,5 +323,9 @@ def _room(group: Group, machine: Machine) -> int:
 
 
 FAMILY = Family(_takes, _make, scratch=_room)
-native(FAMILY, rnn.QUANTIZED_LSTM, r.QUANTIZED_SEQUENCE_LSTM)
-native(FAMILY, rnn.UNIDIRECTIONAL_SEQUENCE_LSTM, otherwise=True)
+
+
+NATIVE = (
+    native(FAMILY, rnn.QUANTIZED_LSTM, r.QUANTIZED_SEQUENCE_LSTM),
+    native(FAMILY, rnn.UNIDIRECTIONAL_SEQUENCE_LSTM, otherwise=True),
+)

@@ -281,6 +281,8 @@ def _make_wide(w: Workshop, group: Group) -> Task:
                       exponentials, reciprocals)
 
 
-native(Family(_takes, _make, retypes=True), norm.SOFTMAX, otherwise=True)
-native(Family(_takes_wide, _make_wide, retypes=True), norm.SOFTMAX, otherwise=True)
-native(Family(_takes_real, _make_real, retypes=True), norm.SOFTMAX, otherwise=True)
+NATIVE = (
+    native(Family(_takes, _make, retypes=True), norm.SOFTMAX, otherwise=True),
+    native(Family(_takes_wide, _make_wide, retypes=True), norm.SOFTMAX, otherwise=True),
+    native(Family(_takes_real, _make_real, retypes=True), norm.SOFTMAX, otherwise=True),
+)

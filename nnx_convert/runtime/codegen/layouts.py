@@ -12,7 +12,7 @@ from .elements import spread
 from .machine import Machine
 from .places import Border, Place
 from .strides import Moves, Pairs, ordered, simple, sliced, split
-from .tasks import Family, Group, Phases, Task, Workshop, flat, kind, native
+from .tasks import Family, Group, Native, Phases, Task, Workshop, flat, kind, native
 
 Make = Callable[[Workshop, Bound], Pairs]
 #: What an operation gives, of an array in this place: its elements where they are.
@@ -24,17 +24,17 @@ def _always(_: Bound) -> bool:
     return True
 
 
-def moving(make: Make, *ops: OpDef, constants: tuple[str, ...] = (), can: Callable[[Bound], bool] = _always) -> None:
-    """Register operations that move elements, their arguments of these names known; `can` says what else they ask."""
+def moving(make: Make, *ops: OpDef, constants: tuple[str, ...] = (), can: Callable[[Bound], bool] = _always) -> Native:
+    """Operations that move elements, their arguments of these names known; `can` says what else they ask."""
     def made(w: Workshop, group: Group) -> Task | Phases:
         return _moves(make(w, group.head))
-    native(Family(_mover(constants, can), made, strided=True), *ops)
+    return native(Family(_mover(constants, can), made, strided=True), *ops)
 
 
-def viewing(view: View, *ops: OpDef, constants: tuple[str, ...] = ()) -> None:
-    """Register operations whose result is a view of what they read: several in a row are one copy."""
+def viewing(view: View, *ops: OpDef, constants: tuple[str, ...] = ()) -> Native:
+    """Operations whose result is a view of what they read: several in a row are one copy."""
     VIEWS.update((op.name, view) for op in ops)
-    native(Family(_mover(constants, _always), _made_view, strided=True, fuses=_views), *ops)
+    return native(Family(_mover(constants, _always), _made_view, strided=True, fuses=_views), *ops)
 
 
 def _mover(constants: tuple[str, ...], can: Callable[[Bound], bool]) -> Callable[[Bound, Machine], bool]:
@@ -164,16 +164,18 @@ def _repeated(x: Place, b: Bound) -> Place:
     return replace(x, shape=shape, strides=spread(x, shape), border=Border())
 
 
-viewing(_turned, s.TRANSPOSE, constants=("perm",))
-viewing(_strided, s.STRIDED_SLICE, constants=("begin", "end", "strides"))
-moving(_to_space, image.DEPTH_TO_SPACE)
-moving(_to_depth, image.SPACE_TO_DEPTH)
-moving(_from_batch, image.BATCH_TO_SPACE_ND, constants=("blocks",))
-moving(_shuffled, s.CHANNEL_SHUFFLE)
-moving(_tiled, s.TILE, constants=("multiples",))
-viewing(_reversed, s.REVERSE, constants=("axis",))
-moving(_joined, s.PACK, ex.PACK_EX)
-moving(_taken_apart, ex.UNPACK_EX)
-viewing(_cut, cutting.CUT, constants=("axes", "begin", "end", "strides"))
-moving(lambda w, b: tuple(parted(w, b)), cutting.SPLIT_BY, cutting.CHUNK, can=_all_parted)
-viewing(_repeated, host.BROADCAST_TO)
+NATIVE = (
+    viewing(_turned, s.TRANSPOSE, constants=("perm",)),
+    viewing(_strided, s.STRIDED_SLICE, constants=("begin", "end", "strides")),
+    moving(_to_space, image.DEPTH_TO_SPACE),
+    moving(_to_depth, image.SPACE_TO_DEPTH),
+    moving(_from_batch, image.BATCH_TO_SPACE_ND, constants=("blocks",)),
+    moving(_shuffled, s.CHANNEL_SHUFFLE),
+    moving(_tiled, s.TILE, constants=("multiples",)),
+    viewing(_reversed, s.REVERSE, constants=("axis",)),
+    moving(_joined, s.PACK, ex.PACK_EX),
+    moving(_taken_apart, ex.UNPACK_EX),
+    viewing(_cut, cutting.CUT, constants=("axes", "begin", "end", "strides")),
+    moving(lambda w, b: tuple(parted(w, b)), cutting.SPLIT_BY, cutting.CHUNK, can=_all_parted),
+    viewing(_repeated, host.BROADCAST_TO),
+)

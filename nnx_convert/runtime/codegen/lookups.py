@@ -142,7 +142,9 @@ def _make_joined(w: Workshop, group: Group) -> Task:
     return Joined(tuple(parts))
 
 
-native(Family(_takes_one, _make_one), *ONE, otherwise=True)
-native(Family(_takes_conversion, _make_one), *CONVERSIONS, otherwise=True)
-native(Family(_takes_two, _make_two), *TWO, otherwise=True)
-native(Family(_takes_joined, _make_joined, strided=True), s.CONCATENATION, otherwise=True)
+NATIVE = (
+    native(Family(_takes_one, _make_one), *ONE, otherwise=True),
+    native(Family(_takes_conversion, _make_one), *CONVERSIONS, otherwise=True),
+    native(Family(_takes_two, _make_two), *TWO, otherwise=True),
+    native(Family(_takes_joined, _make_joined, strided=True), s.CONCATENATION, otherwise=True),
+)

@@ -78,4 +78,4 @@ def _make(w: Workshop, group: Group) -> Task:
     return Magnitudes(w.place(b.slots["x"]), w.place(b.outputs[0]))
 
 
-native(Family(_takes, _make), host.COMPLEX_ABS)
+NATIVE = (native(Family(_takes, _make), host.COMPLEX_ABS),)

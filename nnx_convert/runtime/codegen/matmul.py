@@ -17,7 +17,7 @@ from .machine import Machine
 from .micro import Micro
 from .panels import operand, pack
 from .places import ITEM, Place
-from .tasks import FAMILIES, SCRATCH, Family, Group, Task, Workshop, either, native
+from .tasks import SCRATCH, Family, Group, Task, Workshop, native
 from .tiles import Tile, best, fit
 from .turns import turned
 
@@ -143,10 +143,6 @@ def _make(w: Workshop, group: Group) -> Task:
                    tuple(matched(w.place(s), shape) for s in slots))
 
 
-native(Family(_takes, _make, scratch=_room, fuses=attention.joins, whole=attention.whole), conv.BATCH_MATMUL,
-       host.MATMUL)
-
-
 # Rows by a matrix that a run computes.
 def _by_any(b: Bound, _: Machine) -> bool:
     tensors = [b.args[n] for n in ("x", "w", "b")]
@@ -174,5 +170,8 @@ def _make_rows(w: Workshop, group: Group) -> Task:
                    (matched(w.place(b.slots["b"]), out.shape),))
 
 
-native(either(FAMILIES[conv.FULLY_CONNECTED.name], Family(_by_any, _make_rows, scratch=_room_of_rows)),
-       conv.FULLY_CONNECTED)
+NATIVE = (
+    native(Family(_takes, _make, scratch=_room, fuses=attention.joins, whole=attention.whole), conv.BATCH_MATMUL,
+           host.MATMUL),
+    native(Family(_by_any, _make_rows, scratch=_room_of_rows), conv.FULLY_CONNECTED, otherwise=True),
+)

@@ -8,16 +8,14 @@ from ...ops import conv
 from ...types import BYTES
 from ..bind import Bound
 from .bytes import zero_border
+from .depthwise_bytes import FAMILY as ONE_EACH
 from .integers import STRETCH, shuffled
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .moves import FillBorders, address
 from .places import Border, Place, room
-from .tasks import FAMILIES, SCRATCH, Family, Group, Phases, Task, Workshop, native, remembered
+from .tasks import SCRATCH, Family, Group, Phases, Task, Workshop, native, remembered
 from .turns import pieces
-
-#: The family of those with one filter a channel.
-DEPTHWISE = FAMILIES[conv.DEPTHWISE_CONV_2D.name]
 
 
 @frozen
@@ -66,7 +64,7 @@ def _alone(b: Bound) -> Bound:
 def _takes(b: Bound, machine: Machine) -> bool:
     x, mult = b.args["x"], b.args["mult"]
     few = 1 < mult <= STRETCH and x.shape[3] > 1 and x.data is None
-    return x.type in BYTES and few and DEPTHWISE.does(_alone(b), machine)
+    return x.type in BYTES and few and ONE_EACH.does(_alone(b), machine)
 
 
 def _kept(b: Bound) -> tuple[int, Place, Border]:
@@ -82,7 +80,7 @@ def _make(w: Workshop, group: Group) -> Phases:
     _, kept, border = _kept(b)
     own = replace(kept, offset=w.places[SCRATCH].offset + kept.offset)
     shop = replace(w, places={**w.places, slot: own}, _kept={})
-    work = DEPTHWISE.make(shop, Group(_alone(b)))
+    work = ONE_EACH.make(shop, Group(_alone(b)))
     w.used = shop.used
     before: list[Task] = [FillBorders((own,), waited=False)] if border else []
     x = replace(w.place(slot), border=Border())
@@ -90,5 +88,5 @@ def _make(w: Workshop, group: Group) -> Phases:
     return Phases((*before, Repeated(x, own, b.args["mult"]), *tasks))
 
 
-native(Family(_takes, _make, scratch=lambda g, _: _kept(g.head)[0], strided=True), conv.DEPTHWISE_CONV_2D,
-       otherwise=True)
+NATIVE = (native(Family(_takes, _make, scratch=lambda g, _: _kept(g.head)[0], strided=True), conv.DEPTHWISE_CONV_2D,
+                 otherwise=True),)

@@ -22,7 +22,7 @@ from .machine import Machine
 from .mathematics import select
 from .nearest import nearest
 from .places import ITEM, Place
-from .tasks import FAMILIES, SCRATCH, Family, Group, Task, Workshop, either, native, remembered
+from .tasks import SCRATCH, Family, Group, Task, Workshop, native, remembered
 from .wholes import shortens
 
 #: Sizes of blocks that are looked for; sums over one fit into integers of 32 bits.
@@ -316,4 +316,4 @@ def _room(group: Group, _: Machine) -> int:
     return int(DIGITS * depth + 8 * (depth // SIZES[-1]))
 
 
-native(either(Family(_takes, _make, scratch=_room), FAMILIES[conv.FULLY_CONNECTED.name]), conv.FULLY_CONNECTED)
+NATIVE = (native(Family(_takes, _make, scratch=_room), conv.FULLY_CONNECTED, first=True),)

@@ -20,7 +20,7 @@ from .ir import SHARED, Function, Module
 from .machine import Machine
 from .micro import by_vectors
 from .places import ITEM, Place
-from .tasks import FAMILIES, Family, Group, Phases, Task, Workshop, either, kind, native, slots_of
+from .tasks import Family, Group, Native, Phases, Task, Workshop, either, kind, slots_of
 
 #: Elements of the largest array that making a table takes.
 MOST = 1 << 21
@@ -136,5 +136,9 @@ def _over(plain: Family) -> Family:
     return Family(takes, make, fuses=_fuses, whole=lambda g: not g.tail or len(g.members) > PRODUCT)
 
 
-for _op in (e.EQUAL, ex.EQUAL_EX):
-    native(either(_over(FAMILIES[_op.name]), FAMILIES[_op.name]), _op)
+def _joined(plain: Family | None) -> Family:
+    assert plain is not None
+    return either(_over(plain), plain)
+
+
+NATIVE = (Native((e.EQUAL, ex.EQUAL_EX), _joined),)

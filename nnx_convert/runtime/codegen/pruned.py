@@ -20,7 +20,7 @@ from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .micro import continued
 from .places import ITEM, Place
-from .tasks import FAMILIES, Family, Group, Task, Workshop, either, native, remembered
+from .tasks import Family, Group, Task, Workshop, native, remembered
 from .tiles import Tile, best, cost, cut, fit
 from .turns import QUAD, across_rows, pieces, turned
 
@@ -317,4 +317,4 @@ def packed(w: Array, bias: Array, pitch: int, turns: int) -> tuple[Array, Array]
     return heads.view(np.uint8), pairs.view(np.uint8)
 
 
-native(either(Family(_takes, _make, strided=True, fuses=follows), FAMILIES[conv.CONV_2D.name]), conv.CONV_2D)
+NATIVE = (native(Family(_takes, _make, strided=True, fuses=follows), conv.CONV_2D, first=True),)

@@ -125,4 +125,4 @@ def _scratch(group: Group, _: Machine) -> int:
     return int(group.head.args["k"]) * SCALARS[group.head.args["x"].type].size
 
 
-native(Family(_takes, _make, scratch=_scratch), r.TOPK_V2)
+NATIVE = (native(Family(_takes, _make, scratch=_scratch), r.TOPK_V2),)

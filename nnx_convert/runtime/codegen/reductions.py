@@ -237,12 +237,13 @@ def _make_normalised(w: Workshop, group: Group) -> Task:
     return Normalised(w.place(b.slots["x"]), w.place(b.outputs[0]), gamma, beta, eps)
 
 
-native(_folds(Rule("SUM")), ex.REDUCE_SUM_EX)
-native(_folds(Rule("MAX")), r.REDUCE_MAX, ex.REDUCE_MAX_EX)
-native(_folds(Rule("MIN")), r.REDUCE_MIN, ex.REDUCE_MIN_EX)
-native(_folds(Rule("PROD")), r.REDUCE_PROD)
-native(_folds(Rule("MIN", truths=True)), r.REDUCE_ALL)
-native(_folds(Rule("MAX", truths=True)), r.REDUCE_ANY)
-for _name, _rule in REDUCTIONS.items():
-    native(_folds(Rule(*_rule)), OPS[_name], otherwise=True)
-native(Family(_takes_normalised, _make_normalised), norm.INSTANCE_NORMALIZATION)
+NATIVE = (
+    native(_folds(Rule("SUM")), ex.REDUCE_SUM_EX),
+    native(_folds(Rule("MAX")), r.REDUCE_MAX, ex.REDUCE_MAX_EX),
+    native(_folds(Rule("MIN")), r.REDUCE_MIN, ex.REDUCE_MIN_EX),
+    native(_folds(Rule("PROD")), r.REDUCE_PROD),
+    native(_folds(Rule("MIN", truths=True)), r.REDUCE_ALL),
+    native(_folds(Rule("MAX", truths=True)), r.REDUCE_ANY),
+    *(native(_folds(Rule(*rule)), OPS[name], otherwise=True) for name, rule in REDUCTIONS.items()),
+    native(Family(_takes_normalised, _make_normalised), norm.INSTANCE_NORMALIZATION),
+)

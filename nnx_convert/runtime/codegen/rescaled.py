@@ -71,4 +71,4 @@ def _make(w: Workshop, group: Group) -> Task:
                     multiplier(float(sx) / float(so)), zo, limits(out))
 
 
-native(Family(_takes, _make), host.REQUANTIZE)
+NATIVE = (native(Family(_takes, _make), host.REQUANTIZE),)

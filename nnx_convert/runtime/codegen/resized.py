@@ -156,4 +156,4 @@ def _make(w: Workshop, group: Group) -> Task:
     return ByteBilinear(x, out, rows, columns, signed, size if first else 0)
 
 
-native(Family(_takes, _make, strided=True), image.RESIZE_BILINEAR, of_bytes=True)
+NATIVE = (native(Family(_takes, _make, strided=True), image.RESIZE_BILINEAR, of_bytes=True),)

@@ -137,4 +137,4 @@ def _room(group: Group, machine: Machine) -> int:
     return 0 if inner > 1 else (size + 2 * radius + machine.lanes) * ITEM
 
 
-native(Family(_takes, _make, scratch=_room), norm.LOCAL_RESPONSE_NORMALIZATION)
+NATIVE = (native(Family(_takes, _make, scratch=_room), norm.LOCAL_RESPONSE_NORMALIZATION),)

@@ -225,7 +225,9 @@ def _make_triangle(w: Workshop, group: Group) -> Task:
                     b.args["upper"])
 
 
-native(Family(_takes_window, _make_window), h.DYNAMIC_UPDATE_SLICE)
-native(Family(_takes_window, _make_rows), i.WRITE_ROWS)
-native(Family(_takes_turned, _make_turned), h.REVERSE_SEQUENCE)
-native(Family(_takes_triangle, _make_triangle), i.TRILU)
+NATIVE = (
+    native(Family(_takes_window, _make_window), h.DYNAMIC_UPDATE_SLICE),
+    native(Family(_takes_window, _make_rows), i.WRITE_ROWS),
+    native(Family(_takes_turned, _make_turned), h.REVERSE_SEQUENCE),
+    native(Family(_takes_triangle, _make_triangle), i.TRILU),
+)

@@ -89,4 +89,4 @@ def _make(w: Workshop, group: Group) -> Task:
                    bool(a.get("product", False)), bool(a["exclusive"]), bool(a["reverse"]))
 
 
-native(Family(_takes, _make), host_math.CUMSUM, folds.CUMULATE)
+NATIVE = (native(Family(_takes, _make), host_math.CUMSUM, folds.CUMULATE),)

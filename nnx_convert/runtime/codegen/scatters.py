@@ -292,7 +292,9 @@ def _make_added(w: Workshop, group: Group) -> Phases:
     return Phases((Cleared(w.place(group.outputs[0])), _tuples(w, group.head, i.ADD, back=False)))
 
 
-native(Family(_takes_picked, _make_picked), i.GATHER_ELEMENTS)
-native(Family(_takes_scattered, _make_scattered), i.SCATTER_ELEMENTS)
-native(Family(_takes_tuples, _make_tuples), i.SCATTER_TUPLES)
-native(Family(_takes_added, _make_added), host.SCATTER_ND)
+NATIVE = (
+    native(Family(_takes_picked, _make_picked), i.GATHER_ELEMENTS),
+    native(Family(_takes_scattered, _make_scattered), i.SCATTER_ELEMENTS),
+    native(Family(_takes_tuples, _make_tuples), i.SCATTER_TUPLES),
+    native(Family(_takes_added, _make_added), host.SCATTER_ND),
+)

@@ -220,5 +220,7 @@ def _lines(p: Place) -> Place:
                                                                            *p.strides[2:]))
 
 
-native(Family(_takes, _make, _border, strided=True), conv.CONV_2D, otherwise=True)
-native(Family(_takes_product, _make_product), conv.BATCH_MATMUL, host.MATMUL, otherwise=True)
+NATIVE = (
+    native(Family(_takes, _make, _border, strided=True), conv.CONV_2D, otherwise=True),
+    native(Family(_takes_product, _make_product), conv.BATCH_MATMUL, host.MATMUL, otherwise=True),
+)

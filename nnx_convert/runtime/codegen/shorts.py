@@ -88,4 +88,4 @@ def _make(w: Workshop, group: Group) -> Task:
                   shifted, activation_range(b.args["act"], out))
 
 
-native(Family(_takes, _make), e.ADD, e.SUB, e.MUL, sh.ADD_BY_SHIFTS, sh.SUB_BY_SHIFTS, otherwise=True)
+NATIVE = (native(Family(_takes, _make), e.ADD, e.SUB, e.MUL, sh.ADD_BY_SHIFTS, sh.SUB_BY_SHIFTS, otherwise=True),)

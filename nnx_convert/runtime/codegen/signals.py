@@ -359,8 +359,10 @@ def _make_channels(w: Workshop, group: Group) -> Task:
     return Channels(b.op.name, tuple(reads), tuple(map(w.place, b.outputs)), _numbers(b))
 
 
-native(Family(_takes_samples, _make_samples), s.SIGNAL_WINDOW, s.SIGNAL_ENERGY)
-native(Family(_takes_samples, _make_scale), s.SIGNAL_AUTO_SCALE)
-native(Family(lambda b, _: _bank(b) is not None, _make_bank), s.SIGNAL_FILTER_BANK)
-native(Family(_takes_channels, _make_channels), s.SIGNAL_SQUARE_ROOT, s.SIGNAL_SPECTRAL_SUBTRACTION, s.SIGNAL_PCAN,
-       s.SIGNAL_LOG)
+NATIVE = (
+    native(Family(_takes_samples, _make_samples), s.SIGNAL_WINDOW, s.SIGNAL_ENERGY),
+    native(Family(_takes_samples, _make_scale), s.SIGNAL_AUTO_SCALE),
+    native(Family(lambda b, _: _bank(b) is not None, _make_bank), s.SIGNAL_FILTER_BANK),
+    native(Family(_takes_channels, _make_channels), s.SIGNAL_SQUARE_ROOT, s.SIGNAL_SPECTRAL_SUBTRACTION, s.SIGNAL_PCAN,
+           s.SIGNAL_LOG),
+)

@@ -20,7 +20,7 @@ from .folds import across
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .places import ITEM, Place
-from .tasks import FAMILIES, Family, Group, Task, Workshop, either, native, remembered
+from .tasks import Family, Group, Task, Workshop, native, remembered
 
 #: Outputs by inputs of the blocks that are looked for.
 BLOCKS = ((1, 1), (1, 4), (1, 8), (1, 16), (4, 1), (8, 1), (16, 1), (4, 4))
@@ -315,4 +315,4 @@ def packed(w: Array, form: Form) -> tuple[Array, Array, Array, Array]:
             np.concatenate(indices).astype(np.uint16), np.concatenate(weights).astype(np.float32))
 
 
-native(either(Family(_takes, _make), FAMILIES[conv.FULLY_CONNECTED.name]), conv.FULLY_CONNECTED)
+NATIVE = (native(Family(_takes, _make), conv.FULLY_CONNECTED, first=True),)

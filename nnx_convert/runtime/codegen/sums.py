@@ -239,4 +239,4 @@ def summed(w: Workshop, b: Bound, pairing: Pairing) -> Sums:
     return Sums(x, y, out, pairing)
 
 
-native(Family(taken, _make), e.ADD, e.SUB, of_bytes=True)
+NATIVE = (native(Family(taken, _make), e.ADD, e.SUB, of_bytes=True),)

@@ -176,4 +176,4 @@ def _room(group: Group, machine: Machine) -> int:
     return sum(sizes(x.shape[1], group.head.args["wt"].shape[0], machine))
 
 
-native(Family(_takes, _make, scratch=_room), rnn.SVDF)
+NATIVE = (native(Family(_takes, _make, scratch=_room), rnn.SVDF),)

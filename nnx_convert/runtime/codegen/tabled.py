@@ -146,6 +146,8 @@ def _make_dequantize(w: Workshop, group: Group) -> Task:
                       Range.of(b.args["x"]), back=True)
 
 
-native(Family(_takes_product, _make_product), e.MUL, of_bytes=True)
-native(Family(_takes_quantize, _make_quantize), c.QUANTIZE)
-native(Family(_takes_dequantize, _make_dequantize, fuses=_regrids), c.DEQUANTIZE)
+NATIVE = (
+    native(Family(_takes_product, _make_product), e.MUL, of_bytes=True),
+    native(Family(_takes_quantize, _make_quantize), c.QUANTIZE),
+    native(Family(_takes_dequantize, _make_dequantize, fuses=_regrids), c.DEQUANTIZE),
+)

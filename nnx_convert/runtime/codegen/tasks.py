@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from ...frozen import frozen
-from ...schema import OpDef
+from ...schema import OPS, OpDef
 from ...types import BYTES, F16, Array, Tensor, Type
 from ..bind import Bound, Slot
 from . import pages
@@ -190,28 +190,44 @@ class Family:
 
 #: The slot of a group's scratch among its places.
 SCRATCH: Slot = -1
-FAMILIES: dict[str, Family] = {}
-#: Those of operations to which FLOAT16 is more than bytes: see `halves`.
-NARROW: dict[str, Family] = {}
-#: The modules that hold them.
-MODULES = ("dense", "winograd", "depthwise", "elements", "folds", "copies", "layouts", "edges", "matmul", "bytes",
-           "sums", "depthwise_bytes", "windows", "grouped", "images", "gathers", "values", "resized", "cells",
-           "intcells", "svdf", "bytecells", "reductions", "curves", "tabled", "intsoftmax", "hybrid", "nibbles",
-           "rescaled", "detections", "extremes", "trees", "running", "fourier", "magnitudes", "signals",
-           "shorts", "columns", "ranks", "classes", "shortconv", "lookups", "sparse", "halves", "onehot", "pruned",
-           "bytegroups", "scatters", "rewrites", "byteproducts", "responses", "multiples")
+#: The modules with families, in order, and the modules in `ops` of the operations that these are for.
+MODULES: Mapping[str, str] = {
+    "dense": "conv", "winograd": "conv", "depthwise": "conv", "elements": "elementwise host host_math ex functions",
+    "folds": "image reduce norm", "copies": "shape", "layouts": "shape image ex cutting host",
+    "edges": "shape cutting image", "matmul": "conv host", "bytes": "conv", "sums": "elementwise",
+    "depthwise_bytes": "conv", "windows": "image reduce", "grouped": "conv", "images": "image",
+    "gathers": "gather ex host indexing", "values": "elementwise host convert ex functions host_math",
+    "resized": "image", "cells": "rnn rnn_nd", "intcells": "rnn recurrent", "svdf": "rnn", "bytecells": "grids",
+    "reductions": "ex reduce norm", "curves": "norm", "tabled": "elementwise convert", "intsoftmax": "norm",
+    "hybrid": "hybrid", "nibbles": "conv", "rescaled": "host", "detections": "detect custom_vision",
+    "extremes": "reduce", "trees": "classical", "running": "host_math folds", "fourier": "host custom_signal",
+    "magnitudes": "host", "signals": "custom_signal", "shorts": "elementwise shifts", "columns": "norm",
+    "ranks": "reduce", "classes": "indexing ex", "shortconv": "conv host",
+    "lookups": "elementwise host host_math convert ex shape", "sparse": "conv", "onehot": "elementwise ex",
+    "pruned": "conv", "bytegroups": "conv", "scatters": "indexing host", "rewrites": "host_arrays indexing",
+    "byteproducts": "conv host", "responses": "norm", "multiples": "conv"}
 
 
-def native(family: Family, *ops: OpDef, of_bytes: bool = False, otherwise: bool = False) -> None:
-    """Register the family of these operations.
+@frozen
+class Native:
+    """A family of some operations, as a module lists it in `NATIVE`: `joined` gives what becomes of the family that
+    these have of the modules before, if any."""
 
-    `of_bytes`: where their results are bytes on a grid. `otherwise`: where the family they have, if any, does not
-    take them.
+    ops: tuple[OpDef, ...]
+    joined: Callable[[Family | None], Family]
+
+
+def native(family: Family, *ops: OpDef, first: bool = False, of_bytes: bool = False, otherwise: bool = False) -> Native:
+    """The family of these operations.
+
+    `first`: where it takes them, whatever other family they have. `otherwise`: where the family they have, if any, does
+    not take them. `of_bytes`: where their results are bytes on a grid.
     """
-    for op in ops:
-        there = FAMILIES.get(op.name)
-        FAMILIES[op.name] = family if there is None else beside(there, family) if of_bytes else either(
-            there, family) if otherwise else family
+    def joined(there: Family | None) -> Family:
+        if there is None or not (first or of_bytes or otherwise):
+            return family
+        return beside(there, family) if of_bytes else either(family, there) if first else either(there, family)
+    return Native(ops, joined)
 
 
 def either(one: Family, other: Family) -> Family:
@@ -242,9 +258,24 @@ def beside(plain: Family, of_bytes: Family) -> Family:
 
 def family_of(b: Bound) -> Family | None:
     """The family of an operation, or of what it is a twin of; None where it has no native code."""
-    _register()
     name = kind(b.op)
-    return NARROW[name] if name in NARROW and F16 in types_of(b) else FAMILIES.get(name)
+    if F16 in types_of(b):
+        from . import halves
+        if name in halves.NAMES:
+            return halves.FAMILY
+    return family_named(name)
+
+
+@cache
+def family_named(name: str) -> Family | None:
+    """The family of the table's operation of a name, if any; the modules that have one for it are imported."""
+    op, found = OPS.get(name), None
+    for module, served in MODULES.items():
+        if op is not None and op.family in served.split():
+            for each in import_module(f".{module}", __package__).NATIVE:
+                if op in each.ops:
+                    found = each.joined(found)
+    return found
 
 
 def types_of(b: Bound) -> set[Type]:
@@ -253,17 +284,10 @@ def types_of(b: Bound) -> set[Type]:
     return {t.type for t in (*read, *b.outs) if isinstance(t, Tensor)}
 
 
-@cache
-def _register() -> None:
-    """Import the modules that register families, which import this one."""
-    for module in MODULES:
-        import_module(f".{module}", __package__)
-
-
 def kind(op: OpDef) -> str:
     """The name under which an operation has a family: its own, or that of what it is a twin of."""
     names = [o.name for o in op.versions]
-    return next((name for name in names if name in FAMILIES), names[-1])
+    return next((name for name in names if family_named(name) is not None), names[-1])
 
 
 def remembered(find: Callable[[Bound, Machine], Found]) -> Callable[[Bound, Machine], Found]:

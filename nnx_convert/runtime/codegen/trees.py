@@ -213,4 +213,4 @@ def _scratch(group: Group, _: Machine) -> int:
     return int(group.head.args["targets"]) * SUM
 
 
-native(Family(_takes, _make, scratch=_scratch), c.TREES)
+NATIVE = (native(Family(_takes, _make, scratch=_scratch), c.TREES),)

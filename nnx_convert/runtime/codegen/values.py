@@ -252,10 +252,13 @@ def _make(w: Workshop, group: Group) -> Task:
     return Values(name, types, tuple(map(w.place, slots_of(b))), w.place(b.outputs[0]), b.args.get("act", 0), check)
 
 
-native(Family(_takes, _make), e.EQUAL, e.NOT_EQUAL, e.GREATER, e.GREATER_EQUAL, e.LESS, e.LESS_EQUAL, e.LOGICAL_AND,
-       e.LOGICAL_OR, e.LOGICAL_NOT, e.SELECT, host.WHERE, host.TO_BOOL, host.TO_MASK, convert.CAST, ex.EQUAL_EX,
-       ex.NOT_EQUAL_EX, ex.GREATER_EQUAL_EX, ex.LESS_EX, ex.LOGICAL_AND_EX, ex.LOGICAL_OR_EX, ex.LOGICAL_NOT_EX,
-       ex.CAST_EX, host.FLOOR_DIV, host.FLOOR_MOD, host.TRUNC_DIV, fn.TRUNC_MOD, fn.BITWISE_AND, fn.BITWISE_OR,
-       fn.BITWISE_NOT, fn.SHIFT, hm.BITWISE_XOR, hm.RIGHT_SHIFT)
-native(Family(_takes, _make), e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.ABS, e.NEG, e.RELU, e.RELU1, e.RELU6,
-       host.SQUARE, host.RELU_0_TO_1, host.SQUARED_DIFFERENCE, hm.SIGN, ex.SQUARED_DIFFERENCE_EX, otherwise=True)
+NATIVE = (
+    native(Family(_takes, _make), e.EQUAL, e.NOT_EQUAL, e.GREATER, e.GREATER_EQUAL, e.LESS, e.LESS_EQUAL, e.LOGICAL_AND,
+           e.LOGICAL_OR, e.LOGICAL_NOT, e.SELECT, host.WHERE, host.TO_BOOL, host.TO_MASK, convert.CAST, ex.EQUAL_EX,
+           ex.NOT_EQUAL_EX, ex.GREATER_EQUAL_EX, ex.LESS_EX, ex.LOGICAL_AND_EX, ex.LOGICAL_OR_EX, ex.LOGICAL_NOT_EX,
+           ex.CAST_EX, host.FLOOR_DIV, host.FLOOR_MOD, host.TRUNC_DIV, fn.TRUNC_MOD, fn.BITWISE_AND, fn.BITWISE_OR,
+           fn.BITWISE_NOT, fn.SHIFT, hm.BITWISE_XOR, hm.RIGHT_SHIFT),
+    native(Family(_takes, _make), e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.ABS, e.NEG, e.RELU, e.RELU1,
+           e.RELU6, host.SQUARE, host.RELU_0_TO_1, host.SQUARED_DIFFERENCE, hm.SIGN, ex.SQUARED_DIFFERENCE_EX,
+           otherwise=True),
+)

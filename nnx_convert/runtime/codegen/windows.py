@@ -173,5 +173,7 @@ def _make_mean(w: Workshop, group: Group) -> Task:
                     x.type.dtype.kind == "i")
 
 
-native(Family(_takes_pool, _make_pool, strided=True), image.AVERAGE_POOL_2D, image.MAX_POOL_2D, of_bytes=True)
-native(Family(_takes_mean, _make_mean), r.MEAN, of_bytes=True)
+NATIVE = (
+    native(Family(_takes_pool, _make_pool, strided=True), image.AVERAGE_POOL_2D, image.MAX_POOL_2D, of_bytes=True),
+    native(Family(_takes_mean, _make_mean), r.MEAN, of_bytes=True),
+)

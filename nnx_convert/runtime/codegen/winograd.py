@@ -21,7 +21,7 @@ from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .micro import Micro, by_vectors, continued, fetching, revisited
 from .places import ITEM, Border, Place
-from .tasks import FAMILIES, SCRATCH, Family, Group, Task, Workshop, either, native
+from .tasks import SCRATCH, Family, Group, Task, Workshop, native
 from .tiles import Tile, best, cost, fit
 
 #: Bytes between the values at two points, beside the values: so that they do not all fall into one set of a cache.
@@ -380,5 +380,4 @@ def _make(w: Workshop, group: Group) -> Task:
                     tuple(matched(w.place(s), shape) for s in slots))
 
 
-native(either(Family(_takes, _make, _border, _room, strided=True, fuses=follows), FAMILIES[conv.CONV_2D.name]),
-       conv.CONV_2D)
+NATIVE = (native(Family(_takes, _make, _border, _room, strided=True, fuses=follows), conv.CONV_2D, first=True),)
