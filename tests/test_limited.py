@@ -109,12 +109,13 @@ def branching(depth: int) -> bytes:
     return w.finish(*ends)
 
 
-def onnx(*nodes: Any, **constants: Any) -> bytes:
+def onnx(*nodes: Any, opset: int = 17, gives: int = TensorProto.FLOAT, **constants: Any) -> bytes:
     """An ONNX file of these nodes on x [1], which give y."""
-    ports = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [1]), ("y", None))]
+    ends = ("x", TensorProto.FLOAT, [1]), ("y", gives, None)
+    ports = [helper.make_tensor_value_info(*end) for end in ends]
     graph = helper.make_graph(nodes, "g", ports[:1], ports[1:], [
         numpy_helper.from_array(np.asarray(v), n) for n, v in constants.items()])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     found: bytes = model.SerializeToString()
     return found
 
@@ -139,6 +140,13 @@ def squared(constant: int) -> bytes:
     """The product of constants of this size, over and over."""
     products = [node("MatMul", f"{f'm{i}' if i else 'a'} a", f"m{i + 1}") for i in range(40)]
     return onnx(node("ConstantOfShape", "s", "a"), *products, node("Add", "m40 x"), s=np.array([constant, constant]))
+
+
+def lengthened(times: int, *more: Any) -> bytes:
+    """A text that is twice as long after each of so many nodes."""
+    joined = (node("StringConcat", f"t{i} t{i}", f"t{i + 1}") for i in range(times - 1))
+    return onnx(*joined, *(more or (node("Identity", f"t{times - 1}"),)), opset=20, gives=TensorProto.STRING,
+                t0=np.array([b"a"], object))
 
 
 def edited(change: Callable[[Any], object], sample: str = "dense") -> bytes:
@@ -192,6 +200,9 @@ CASES: dict[str, tuple[Callable[[], bytes], list[str], int, str]] = {
     "a value that grows less": (lambda: doubled(29), ["run", "--random", "1", "--limit", "total_bytes=1G"], 5,
                                 "1,073,741,824 at most"),
     "very many arrays": (lambda: joined(3000), ["bench", "--runs", "1", "--backend", "native"], 0, ""),
+    "a text that grows": (lambda: lengthened(60), ["run", "--random", "1"], 5, "joined, the texts, beside their parts"),
+    "a text of very many parts": (lambda: lengthened(27, node("StringSplit", "t26", delimiter="a")),
+                                  ["run", "--random", "1", "--backend", "numpy"], 5, "the parts of the texts needs"),
     "a size beyond 32 bits": (lambda: onnx(node("Einsum", "w w w w", equation="ab,cd,ef,gh->abcdefgh"),
                                            w=np.ones((100, 100), np.float32)), ["check"], 0, ""),
     "products without end": (lambda: squared(3000), ["check"], 0, ""),

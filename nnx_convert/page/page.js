@@ -5,6 +5,8 @@ const $ = id => document.getElementById(id);
 const esc = s => String(s).replace(/[&<>"']/g, c => `&#${c.charCodeAt(0)};`);
 const cut = (s, n) => s.length <= n ? s : s.slice(0, Math.ceil((n - 1) / 2)) + "\u2026" + s.slice(-Math.floor((n - 1) / 2));
 const count = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+// Of any number of numbers: a call takes some 100,000 arguments.
+const least = xs => xs.reduce((a, b) => Math.min(a, b)), most = xs => xs.reduce((a, b) => Math.max(a, b));
 function amount(n, unit) {
   let k = 0;
   for (; n >= 999.5 && k < 4; k++) n /= 1000;
@@ -252,8 +254,8 @@ function grid(q) {
   if (!q) return "";
   if ("scales" in q) {
     const shown = q.scales.slice(0, 8).map(s => s.toPrecision(4)).join(", ");
-    return `${count(q.scales.length, "scale")} on axis ${q.axis}, ${Math.min(...q.scales).toPrecision(4)} to `
-      + `${Math.max(...q.scales).toPrecision(4)}: ${shown}${q.scales.length > 8 ? ", ..." : ""}`;
+    return `${count(q.scales.length, "scale")} on axis ${q.axis}, ${least(q.scales).toPrecision(4)} to `
+      + `${most(q.scales).toPrecision(4)}: ${shown}${q.scales.length > 8 ? ", ..." : ""}`;
   }
   return `scale ${q.scale.toPrecision(6)}, zero point ${q.zero}`;
 }
@@ -323,7 +325,7 @@ function device() {
 function memory() {
   const m = D.memory;
   if (!m || !m.steps.length) { $("memory").innerHTML = "<p>Sizes follow from values: the arena is known in a run alone.</p>"; return; }
-  const w = m.steps.length, h = Math.max(1, m.arena), peak = m.live.indexOf(Math.max(...m.live));
+  const w = m.steps.length, h = Math.max(1, m.arena), peak = m.live.indexOf(most(m.live));
   const rects = m.stretches.map(b => {
     const from = Math.max(0, b.first), to = Math.min(w, b.last + 1);
     return `<rect x="${from}" y="${h - b.offset - b.bytes}" width="${Math.max(0.1, to - from)}" height="${b.bytes}" vector-effect="non-scaling-stroke">`

@@ -18,7 +18,7 @@ from .memory import affordable, affordable_outputs, bearable_work, owned
 # As NAME is what the type checker takes for handing a name on.
 from .steps import FAILURES as FAILURES, Bound as Bound, Dynamic as Dynamic, Options as Options  # noqa: PLC0414
 from .steps import Program as Program, Slot as Slot, Step as Step  # noqa: PLC0414
-from .steps import failing as failing, fill as fill, slots as slots  # noqa: PLC0414
+from .steps import failed, failing as failing, fill as fill, slots as slots  # noqa: PLC0414
 
 #: The sizes of the outputs of graphs that are bound while another one is, by graph and what its inputs are; None where
 #: they follow from values, nothing at all where it cannot be run. Else graphs within graphs would be bound again and
@@ -225,7 +225,7 @@ class Binder:
         except RunError as error:
             raise error.at(bound.origin) from error
         except FAILURES as error:
-            raise RunError(f"{bound.op.name} failed: {error}", bound.origin) from error
+            raise failed(bound.op.name, error, bound.origin) from error
 
     def kernel(self, number: int, o: Operation) -> Kernel:
         """The operation's kernel; raises `RunError` where there is none."""

@@ -1,9 +1,11 @@
 """What a run needs of memory when: planned, not compiled."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ..frozen import frozen
 from .bind import Options, Program, Step
@@ -38,20 +40,26 @@ class Footprint:
     @property
     def live(self) -> tuple[int, ...]:
         """The bytes that are needed at each step."""
-        there: list[list[Stretch]] = [[] for _ in self.steps]
+        places = sorted({at for s in self.stretches for at in (s.offset, s.offset + s.bytes)})
+        number = {at: n for n, at in enumerate(places)}
+        sizes = np.diff(places)                  # of the pieces between places, each needed by `there` stretches
+        there = np.zeros(len(sizes), np.int64)
+        changes: list[list[tuple[int, Stretch]]] = [[] for _ in self.steps]
         for s in self.stretches:
-            for n in range(max(s.first, 0), min(s.last + 1, len(there))):
-                there[n].append(s)
-        return tuple(map(covered, there))
-
-
-def covered(stretches: Sequence[Stretch]) -> int:
-    """The bytes under stretches, some of which may share them."""
-    end = total = 0
-    for offset, stop in sorted((s.offset, s.offset + s.bytes) for s in stretches):
-        total += max(0, stop - max(offset, end))
-        end = max(end, stop)
-    return total
+            first, end = max(s.first, 0), s.last + 1
+            if first < min(end, len(changes)):
+                changes[first].append((1, s))
+            if first < end < len(changes):
+                changes[end].append((-1, s))
+        total, found = 0, list[int]()
+        for row in changes:
+            for sign, s in row:
+                own = slice(number[s.offset], number[s.offset + s.bytes])
+                before = int(sizes[own][there[own] > 0].sum())
+                there[own] += sign
+                total += int(sizes[own][there[own] > 0].sum()) - before
+            found.append(total)
+        return tuple(found)
 
 
 def footprint(program: Program, options: Options) -> Footprint:

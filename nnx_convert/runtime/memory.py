@@ -8,12 +8,14 @@ import numpy as np
 
 from ..errors import LimitError, RunError
 from ..resources import hint, limits
-from ..types import Array, Tensor, known
+from ..types import STR, Array, Tensor, known
 
 #: Arrays start at multiples of this many bytes: a cache line, and the widest vector.
 ALIGN = 64
 #: Idle arenas kept per program, for the next runs.
 ARENAS = 2
+#: What a text takes beside its own bytes, in an array and as an object.
+TEXT = 64
 HINT = "smaller inputs, or a machine with more memory"
 
 
@@ -48,12 +50,13 @@ def _within(size: int, most: int, limit: str, what: str, where: str) -> None:
 def affordable_outputs(outs: Sequence[Tensor], where: str = "") -> None:
     """The same of each output of an operation, as far as its sizes are known.
 
-    One without elements counts by its other sizes, for which a kernel prepares all the same.
+    One without elements counts by its other sizes, for which a kernel prepares all the same; texts count as empty.
     """
     for i, t in enumerate(outs):
         if t.dims is not None and all(map(known, t.dims)):
             size = math.prod(n or 1 for n in t.dims)
-            affordable_tensor(size * t.type.dtype.itemsize, f"output {i}, {list(t.dims)},", where)
+            each = TEXT if t.type == STR else t.type.dtype.itemsize
+            affordable_tensor(size * each, f"output {i}, {list(t.dims)},", where)
 
 
 def bearable_work(macs: int, where: str = "") -> None:

@@ -18,7 +18,7 @@ from .blas import blas_threads, cores, threads_for
 from .forks import Locked
 from .memory import ALIGN, ARENAS, affordable_arena, exhausted
 from .outline import Outline, Shapes, Sketch
-from .steps import FAILURES, Dynamic, Options, Program, fill
+from .steps import FAILURES, Dynamic, Options, Program, failed, fill
 
 if TYPE_CHECKING:
     from .ahead import Known, Started
@@ -92,7 +92,7 @@ class Compiled:
             raise error.at(self.program.steps[n].origin) from error
         except FAILURES as error:
             step = self.program.steps[n]
-            raise RunError(f"{step.name} failed: {error}", step.origin) from error
+            raise failed(step.name, error, step.origin) from error
         found = [o.copy() for o in frame.outputs]
         self._idle.append(frame)
         return found
@@ -275,7 +275,7 @@ class Runner(Locked):
         except Dynamic as error:
             raise RunError("a size stays unknown although all inputs are given", str(error)) from error
         except FAILURES as error:
-            raise RunError(f"failed: {error}") from error
+            raise failed("the run", error, "") from error
 
     def _tensors(self, shapes: Sequence[tuple[int, ...] | None]) -> list[Tensor | None]:
         operands = (self.model.operands[i] for i in self.model.inputs)

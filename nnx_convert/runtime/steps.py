@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..frozen import frozen
 from ..errors import RunError
 from ..types import Array, Shape, Tensor, rebuilt
+from .memory import exhausted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -116,6 +117,13 @@ def fill(args: Any, arrays: Mapping[Slot, Array]) -> Any:
     return None if args is None else arrays[args]
 
 
+def failed(name: str, error: Exception, origin: str) -> RunError:
+    """What to raise where an operation's kernel raised one of `FAILURES`."""
+    if isinstance(error, MemoryError):
+        return exhausted(error).at(origin)
+    return RunError(f"{name} failed: {error}", origin)
+
+
 @contextmanager
 def failing(name: str, origin: str) -> Iterator[None]:
     """What NumPy or a kernel raises where values do not fit, as a `RunError` of an operation."""
@@ -124,4 +132,4 @@ def failing(name: str, origin: str) -> Iterator[None]:
     except RunError as error:
         raise error.at(origin) from error
     except FAILURES as error:
-        raise RunError(f"{name} failed: {error}", origin) from error
+        raise failed(name, error, origin) from error

@@ -166,9 +166,10 @@ def _anchors(source: Graph, legal: Graph, found: Mapping[Value, Value], names: M
              ) -> Iterator[Anchor]:
     """The anchors in order, each with what lies between it and those before it."""
     ends, ports = set(found.values()), dict(zip(legal.inputs, (p.name for p in legal.rim.inputs), strict=True))
+    known = {*found, *ports}
     for node in legal.nodes:
         for v in (v for v in node.outputs if v in found):
-            reads, made = behind(legal, v, {*found, *ports})
+            reads, made = behind(legal, v, known)
             covers, passed = covered(source, found[v], ends)
             yield Anchor(names[v], v, covers, heaviest(passed, covers), found[v].type.dtype,
                          tuple(names[r] for r in reads if r in names), tuple(ports[r] for r in reads if r in ports),

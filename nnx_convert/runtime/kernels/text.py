@@ -13,12 +13,17 @@ from ...types import Array, Tensor
 from .. import automaton
 from ..given import objects, said
 from ..kernel import Compute, Run, Site, kernel, sized
-from ..memory import affordable
+from ..memory import TEXT, affordable, affordable_tensor
 
 
 @kernel(t.TEXT_JOIN)
 def TEXT_JOIN(site: Site, x: Tensor, y: Tensor) -> Run:
+    lengths = np.frompyfunc(len, 1, 1)
+
     def run(out: Array, x: Array, y: Array) -> None:
+        own, more = np.asarray(lengths(x)), np.asarray(lengths(y))
+        made = np.broadcast_to(own, out.shape).sum() + np.broadcast_to(more, out.shape).sum()
+        affordable_tensor(made + own.sum() + more.sum(), "joined, the texts, beside their parts,")
         np.add(x, y, out=out)
     return run
 
@@ -27,13 +32,21 @@ def TEXT_JOIN(site: Site, x: Tensor, y: Tensor) -> Run:
 def TEXT_SPLIT(site: Site, x: Tensor, separator: Tensor, most: int) -> Compute:
     def run(x: Array, separator: Array) -> Sequence[Array]:
         by = separator.item() or None
-        found = [v.split(by, most) for v in x.reshape(-1).tolist()]
+        texts = x.reshape(-1).tolist()
+        affordable(sum(parts(v, by, most) for v in texts) * TEXT, "the parts of the texts")
+        found = [v.split(by, most) for v in texts]
         wide = max(map(len, found), default=0)
         affordable(len(found) * wide * 8, "parts that are filled up")
         filled = [part for row in found for part in (*row, *[b""] * (wide - len(row)))]
         counts = np.array([len(row) for row in found], np.int64)
         return [objects(filled).reshape(*x.shape, wide), counts.reshape(x.shape)]
     return run
+
+
+def parts(text: bytes, by: bytes | None, most: int) -> int:
+    """How many parts a text has at most."""
+    ends = (len(text) + 1) // 2 if by is None else text.count(by)
+    return 1 + (ends if most < 0 else min(ends, most))
 
 
 @sized(t.TEXT_NORMALIZE)
