@@ -205,7 +205,7 @@ MODULES: Mapping[str, str] = {
     "ranks": "reduce", "classes": "indexing ex", "shortconv": "conv host",
     "lookups": "elementwise host host_math convert ex shape", "sparse": "conv", "onehot": "elementwise ex",
     "pruned": "conv", "bytegroups": "conv", "scatters": "indexing host", "rewrites": "host_arrays indexing",
-    "byteproducts": "conv host", "responses": "norm", "multiples": "conv"}
+    "byteproducts": "conv host", "responses": "norm", "multiples": "conv", "samples": "sampling"}
 
 
 @frozen
