@@ -10,7 +10,7 @@ from ...frozen import frozen
 from ...ops import elementwise as e, ex, functions, host, host_math
 from ...types import F32, Shape, Tensor
 from ..bind import Bound, Slot
-from . import angles, mathematics, powers
+from . import angles, arcs, mathematics, powers
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .mathematics import flags, select
@@ -83,6 +83,8 @@ def _gelu(f: Function, t: str, x: str, approximate: str) -> str:
     return mathematics.gelu(f, t, x) if approximate == number(t, 0) else mathematics.gelu_by_tanh(f, t, x)
 
 
+#: Operations that have the names of their functions.
+ARCS = ("ASIN", "ACOS", "ATAN", "SINH", "COSH", "ASINH", "ACOSH", "ATANH")
 #: Each operation's code, and its tensor arguments in the order that the code takes them.
 CODE: Mapping[str, tuple[Emit, tuple[str, ...]]] = {
     "ADD": (_simple("fadd"), ("x", "y")), "SUB": (_simple("fsub"), ("x", "y")),
@@ -96,17 +98,19 @@ CODE: Mapping[str, tuple[Emit, tuple[str, ...]]] = {
     "ROUND": (_intrinsic("rint"), ("x",)), "SIGN": (_sign, ("x",)), "SQUARE": (_simple("fmul"), ("x", "x")),
     "RELU_0_TO_1": (_clamp(0.0, 1.0), ("x",)), "LEAKY_RELU": (_prelu, ("x",)), "ELU": (_elu, ("x",)),
     "ERF": (mathematics.erf, ("x",)), "GELU": (_gelu, ("x",)), "LOG": (mathematics.log, ("x",)),
-    "POW": (powers.pow, ("x", "y")),
+    "POW": (powers.pow, ("x", "y")), "ATAN2": (arcs.atan2, ("x", "y")),
+    **{name: (getattr(arcs, name.lower()), ("x",)) for name in ARCS},
     "SIN": (angles.sin, ("x",)), "COS": (angles.cos, ("x",)), "TAN": (angles.tan, ("x",)),
     **dict.fromkeys(("SQUARED_DIFFERENCE", "SQUARED_DIFFERENCE_EX"), (_squared, ("x", "y")))}
 #: The operations whose code takes a number as well, and what it is called.
 NUMBERS = {"LEAKY_RELU": "alpha", "ELU": "alpha", "GELU": "approximate"}
 #: Where functions are that are dozens of instructions, and the operations made of them here.
-FUNCTIONS, LONG = {m.__name__ for m in (angles, mathematics, powers)}, ("ELU", "GELU")
+FUNCTIONS, LONG = {m.__name__ for m in (angles, arcs, mathematics, powers)}, ("ELU", "GELU")
 OPS = (e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.PRELU, e.RELU, e.RELU1, e.RELU6, e.ABS, e.NEG, e.SQRT,
        e.RSQRT, e.FLOOR, e.EXP, e.LOGISTIC, e.TANH, e.HARD_SWISH, e.ELU, host.CEIL, host.ROUND, host.SQUARE,
        host.RELU_0_TO_1, host.LEAKY_RELU, host.SQUARED_DIFFERENCE, host_math.SIGN, ex.SQUARED_DIFFERENCE_EX, e.LOG,
-       host_math.GELU, functions.ERF, functions.TAN, e.SIN, host.COS, e.POW)
+       host_math.GELU, functions.ERF, functions.TAN, e.SIN, host.COS, e.POW, host.ATAN2,
+       *(getattr(functions, name) for name in ARCS))
 
 
 @frozen

@@ -18,7 +18,7 @@ from ...ops import rnn, rnn_nd
 from ...types import F16, F32, F64, I64, U64, Tensor
 from ..bind import Bound, Slot, mapped, slots
 from ..memory import ALIGN
-from .elements import merged, start
+from .elements import ARCS, merged, start
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .mathematics import select
@@ -40,7 +40,7 @@ OPS = (
     r.REDUCE_PROD, ex.REDUCE_SUM_EX, ex.REDUCE_MAX_EX, ex.REDUCE_MIN_EX, r.ARGMAX, r.ARGMIN, norm.SOFTMAX,
     norm.LOG_SOFTMAX, norm.L2_NORMALIZATION, norm.INSTANCE_NORMALIZATION, rnn.LSTM, rnn.UNIDIRECTIONAL_SEQUENCE_LSTM,
     rnn.BIDIRECTIONAL_SEQUENCE_LSTM, rnn_nd.GRU_SEQUENCE, convert.QUANTIZE, r.TOPK_V2, e.POW,
-    image.L2_POOL_2D, norm.LOCAL_RESPONSE_NORMALIZATION)
+    image.L2_POOL_2D, norm.LOCAL_RESPONSE_NORMALIZATION, e.SIN, host.ATAN2, *(getattr(fn, name) for name in ARCS))
 #: Integers that FLOAT32 does not hold before they are rounded, and numbers that it rounds itself.
 WIDE = (F64, I64, U64)
 

@@ -50,6 +50,14 @@ CASES = [
     *(Case(n, want, -2.0 ** 20, 2.0 ** 20, units, {INF: NAN, -INF: NAN, NAN: NAN, 0: want(0.0), **{
         v: want(float(np.float32(v))) for v in (1.5e6, -7e9, 3.14159e20, -3e38)}}) for n, want, units in (
             ("SIN", np.sin, 2), ("host.COS", np.cos, 2), ("host.TAN", np.tan, 4))),
+    Case("ASIN", np.arcsin, -1, 1, 3, {1: math.pi / 2, -1: -math.pi / 2, 2: NAN, -INF: NAN, NAN: NAN, 0: 0}),
+    Case("ACOS", np.arccos, -1, 1, 3, {1: 0, -1: math.pi, 2: NAN, INF: NAN, NAN: NAN, 0: math.pi / 2}),
+    Case("ATAN", np.arctan, -1e6, 1e6, 3, {INF: math.pi / 2, -INF: -math.pi / 2, NAN: NAN, 0: 0, 3e38: math.pi / 2}),
+    Case("SINH", np.sinh, -89, 89, 1, {INF: INF, -INF: -INF, NAN: NAN, 0: 0, 90: INF, -90: -INF}),
+    Case("COSH", np.cosh, -89, 89, 1, {INF: INF, -INF: INF, NAN: NAN, 0: 1, -90: INF}),
+    Case("ASINH", np.arcsinh, -3e38, 3e38, 1, {INF: INF, -INF: -INF, NAN: NAN, 0: 0}),
+    Case("ACOSH", np.arccosh, 1, 3e38, 1, {INF: INF, -INF: NAN, NAN: NAN, 1: 0, 0.99: NAN}),
+    Case("ATANH", np.arctanh, -0.9999999, 0.9999999, 1, {1: INF, -1: -INF, 1.5: NAN, -INF: NAN, NAN: NAN, 0: 0}),
     Case("host.GELU", exactly(gelu), -6, 6, 60, {INF: INF, NAN: NAN, 0: 0, 50: 50, -50: 0}),
 ]
 

@@ -1,4 +1,5 @@
-"""Powers of floats natively: within a unit of the exact ones, and what C's `powf` says where there is no number."""
+"""Powers of floats and angles of points natively: within units of the exact ones, and what C's functions say where
+there is no number."""
 from __future__ import annotations
 
 from itertools import product
@@ -22,6 +23,7 @@ def powers(rng: np.random.Generator) -> Net:
     outs = [net.op("POW", *given, shape=shape, kind=kind) for kind in (
         OperandCode.TENSOR_FLOAT32, OperandCode.TENSOR_FLOAT16)
         for given in ([net.input(v, kind) for v in (x, y)], [net.input(v, kind) for v in (np.exp(y / 3), x)])]
+    outs.append(net.op("ATAN2", net.input(y), net.input(x), shape=shape))
     net.model = net.finish(*outs)
     return net
 
@@ -29,10 +31,10 @@ def powers(rng: np.random.Generator) -> Net:
 MAKES = {"powers": powers}
 
 
-def raised(x: Array, y: Array, machine: str) -> tuple[Array, Array]:
-    """x to the power of y natively, and by NumPy."""
+def made(name: str, x: Array, y: Array, machine: str) -> tuple[Array, Array]:
+    """A function of two natively, and by NumPy."""
     net = Net()
-    (want,), (got,), native = both(net.finish(net.op("POW", net.input(x), net.input(y), shape=x.shape)), net.given,
+    (want,), (got,), native = both(net.finish(net.op(name, net.input(x), net.input(y), shape=x.shape)), net.given,
                                    MACHINES[machine], 1)
     assert native == 1
     return got, want
@@ -48,7 +50,7 @@ def test_powers_are_off_by_one_unit_at_most(machine: str) -> None:
     exact = np.power(x.astype(np.longdouble), y.astype(np.longdouble))
     held = (exact >= SMALLEST) & (exact < LARGEST)
     unit = np.spacing(exact[held].astype(np.float32)).astype(np.longdouble)
-    off = np.abs(raised(x, y, machine)[0][held] - exact[held]) / unit
+    off = np.abs(made("POW", x, y, machine)[0][held] - exact[held]) / unit
     assert held.mean() > 0.9 and off.max() <= 1, (x[held][off.argmax()], y[held][off.argmax()])
 
 
@@ -56,10 +58,24 @@ def test_powers_are_off_by_one_unit_at_most(machine: str) -> None:
 def test_odd_numbers_to_odd_powers(machine: str) -> None:
     """NaN, infinities, zeros of both signs, denormal results: with the sign they have in NumPy."""
     x, y = np.array([*product(ODD, ODD)], np.float32).T
-    got, want = raised(x, y, machine)
+    got, want = made("POW", x, y, machine)
     assert np.array_equal(np.isnan(got), np.isnan(want))
     np.testing.assert_array_equal(np.signbit(got[~np.isnan(want)]), np.signbit(want[~np.isnan(want)]))
     np.testing.assert_allclose(got, want, rtol=1.2e-7, atol=1.5e-45)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_angles_are_off_by_three_units_at_most(machine: str) -> None:
+    """Of points everywhere, and of such as are none or on an axis: with the sign they have in NumPy."""
+    rng = np.random.default_rng(0)
+    y = np.concatenate([rng.standard_normal(20000), np.exp2(rng.uniform(-60, 60, 20000))]).astype(np.float32)
+    x = (rng.permutation(y) * rng.choice([-1, 1], y.size)).astype(np.float32)
+    exact = np.arctan2(y.astype(np.longdouble), x.astype(np.longdouble))
+    off = np.abs(made("ATAN2", y, x, machine)[0] - exact) / np.spacing(np.abs(exact).astype(np.float32))
+    assert off.max() <= 3
+    got, want = made("ATAN2", *np.array([*product(ODD, ODD)], np.float32).T, machine)
+    np.testing.assert_allclose(got, want, rtol=5e-7, atol=1.5e-45)
+    np.testing.assert_array_equal(np.signbit(got[~np.isnan(want)]), np.signbit(want[~np.isnan(want)]))
 
 
 @pytest.mark.parametrize("machine", MACHINES)
