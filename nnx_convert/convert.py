@@ -16,7 +16,7 @@ from .model import Model
 from .reading import mapped, reason
 from .resources import folds, timed, within
 from .target import Target
-from .types import Port, Shape, Tensor, known
+from .types import STR, Port, Shape, Tensor, known
 
 if TYPE_CHECKING:
     from .graph import Graph, Node
@@ -225,12 +225,18 @@ def evaluate(node: Node, values: Sequence[Any]) -> Sequence[Any] | None:
 
 
 def _cost(node: Node, args: Mapping[str, Any], outs: Sequence[Tensor]) -> tuple[int, int]:
-    """The bytes that a node's outputs take, and its multiply-adds; each element that it reads counts as one."""
+    """The bytes that a node's outputs take, and its multiply-adds; each element that it reads counts as one.
+
+    A text is as long as the longest that the node reads together, of each input one.
+    """
     from .ops.macs import multiplied
-    read = sum(v.tensor.data.size for v in node.inputs if v.tensor.data is not None)
+    given = [(v.type, v.tensor.data) for v in node.inputs if v.tensor.data is not None]
+    read = sum(a.size for _, a in given)
+    longest = sum(max(map(len, a.flat), default=0) for kind, a in given if kind == STR)
     if any(t.dims is None or not all(map(known, t.dims)) for t in outs):
-        return 0, read
-    return sum(t.size * t.type.dtype.itemsize for t in outs), read + multiplied(node.op, args, outs)
+        return longest, read
+    size = sum(t.size * (t.type.dtype.itemsize + (longest if t.type == STR else 0)) for t in outs)
+    return size, read + multiplied(node.op, args, outs)
 
 
 def ready(data: Data, folder: Path | None, shapes: Mapping[str, Shape], threads: int | None, backend: str,

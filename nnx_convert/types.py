@@ -265,9 +265,11 @@ def strings(packed: np.ndarray, shape: Shape) -> np.ndarray:
 
 
 def packed_strings(array: np.ndarray) -> np.ndarray:
-    """The bytes that `strings` reads."""
+    """The bytes that `strings` reads; raises `OverflowError` where these are more than it can count."""
     texts = [bytes(t) for t in array.reshape(-1)]
     starts = 4 * (len(texts) + 2) + np.cumsum([0, *map(len, texts)])
+    if starts[-1] >= 1 << 31:
+        raise OverflowError(f"{len(texts):,} texts take {starts[-1]:,} bytes, of which a file says places in 31 bits")
     head = np.array([len(texts), *starts], "<i4").tobytes()
     return np.frombuffer(head + b"".join(texts), np.uint8)
 

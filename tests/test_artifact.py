@@ -16,9 +16,10 @@ from golden import FAMILIES, legal_models
 from hypothesis import given, settings, strategies as st
 from sample_models import SAMPLES, branch, dense, per_channel, sparse
 
-from nnx_convert import ArtifactError, Model, ModelBuilder, OperandCode, OperationCode, UsageError, load
+from nnx_convert import ArtifactError, Model, ModelBuilder, OperandCode, OperationCode, Unsupported, UsageError, load
 from nnx_convert.artifact import from_bytes, to_bytes
 from nnx_convert.artifact.container import MAGIC, PREAMBLE, pack, unpack
+from nnx_convert.artifact.encode import stored
 from nnx_convert.artifact.files import write, write_all
 from nnx_convert.model import Operand
 
@@ -347,3 +348,9 @@ def test_samples_are_what_they_claim() -> None:
     assert state.state and state.initial is not None
     assert branch().relaxed
     assert sparse().experimental
+
+
+def test_texts_that_a_file_cannot_count() -> None:
+    many = np.array([b"a" * (1 << 26)] * 32, object)          # one text of 64 MB, 32 times
+    with pytest.raises(Unsupported, match=r"32 texts take 2,147,483,784 bytes"):
+        stored(OperandCode.TENSOR_STRING, many)

@@ -201,6 +201,7 @@ CASES: dict[str, tuple[Callable[[], bytes], list[str], int, str]] = {
                                 "1,073,741,824 at most"),
     "very many arrays": (lambda: joined(3000), ["bench", "--runs", "1", "--backend", "native"], 0, ""),
     "a text that grows": (lambda: lengthened(60), ["run", "--random", "1"], 5, "joined, the texts, beside their parts"),
+    "constant texts that grow": (lambda: lengthened(60), ["convert", "--limit", "folding_bytes=1M"], 0, ""),
     "a text of very many parts": (lambda: lengthened(27, node("StringSplit", "t26", delimiter="a")),
                                   ["run", "--random", "1", "--backend", "numpy"], 5, "the parts of the texts needs"),
     "a size beyond 32 bits": (lambda: onnx(node("Einsum", "w w w w", equation="ab,cd,ef,gh->abcdefgh"),

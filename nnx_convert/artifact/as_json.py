@@ -21,10 +21,10 @@ from ..errors import ArtifactError, NnxError
 from ..model import Lifetime, Model, Operand
 from ..ops.host import op_of
 from ..schema import HOST_CODES, OpDef
-from ..types import ChannelQuant, Port, Quant, packed_strings
+from ..types import ChannelQuant, Port, Quant
 from .container import padding
 from .decode import built
-from .encode import EXTENSION, SHORT, Pool, subgraphs_first
+from .encode import EXTENSION, SHORT, Pool, stored, subgraphs_first
 from .files import Pieces, write_all
 
 FORMAT, VERSION = "nnx-model", 1
@@ -99,7 +99,7 @@ def _operand(o: Operand, pool: Pool, number: dict[int, int]) -> Fields:
     if isinstance(o.value, Model):
         fields["model"] = number[id(o.value)]
     elif o.value is not None:
-        fields |= _value(packed_strings(o.value) if o.type is OperandCode.TENSOR_STRING else o.value, pool)
+        fields |= _value(stored(o.type, o.value), pool)
     return fields
 
 

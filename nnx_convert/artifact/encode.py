@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from ..codes import OperandCode
+from ..errors import Unsupported
 from ..model import Lifetime, Model, Operand
 from ..schema import HOST_CODES
-from ..types import ChannelQuant, Port, Quant, Rim, packed_strings
+from ..types import Array, ChannelQuant, Port, Quant, Rim, packed_strings
 from .container import ALIGN, pack
 
 #: The vendor extension that host operations and their operand types belong to.
@@ -119,8 +120,16 @@ def operand_fields(o: Operand, pool: Pool, number: dict[int, int]) -> Fields:
     elif isinstance(o.value, Model):
         fields["model"] = number[id(o.value)]
     elif o.value is not None:
-        fields |= pool.value(packed_strings(o.value) if o.type is OperandCode.TENSOR_STRING else o.value)
+        fields |= pool.value(stored(o.type, o.value))
     return fields
+
+
+def stored(kind: OperandCode, value: Array) -> Array:
+    """A constant's elements as a file has them; raises `Unsupported` where texts are more than that can be."""
+    try:
+        return packed_strings(value) if kind is OperandCode.TENSOR_STRING else value
+    except OverflowError as error:
+        raise Unsupported(str(error)) from error
 
 
 def port_fields(p: Port, pool: Pool) -> Fields:
