@@ -11,7 +11,7 @@ from ...ops import elementwise as e, ex, functions, host, host_math
 from ...types import F32, Shape, Tensor
 from ..bind import Bound, Slot
 from . import angles, arcs, mathematics, powers
-from .ir import SHARED, Function, Module, number, vector
+from .ir import SHARED, Function, Module, mangled, number, vector
 from .machine import Machine
 from .mathematics import flags, select
 from .places import ITEM, Border, Place
@@ -31,10 +31,7 @@ def _simple(instruction: str) -> Emit:
 
 
 def _intrinsic(name: str) -> Emit:
-    def emit(f: Function, t: str, x: str) -> str:
-        lanes = f"v{t[1:].split(' ', maxsplit=1)[0]}f32" if t.startswith("<") else "f32"
-        return f.call(t, f"llvm.{name}.{lanes}", (t, x))
-    return emit
+    return lambda f, t, x: f.call(t, f"llvm.{name}.{mangled(t)}", (t, x))
 
 
 def _clamp(low: float | None, high: float | None) -> Emit:

@@ -59,10 +59,11 @@ def _select(f: Function, lanes: int, scalars: Sequence[Scalar], values: Sequence
     return select(f, vector(lanes, scalars[1].code), _is_true(f, lanes, scalars[0], values[0]), values[1], values[2])
 
 
-def _floats(name: str) -> Emit:
+def _floats(name: str, act: int) -> Emit:
     """An operation of floats that chains of FLOAT32 have, for others."""
     def emit(f: Function, lanes: int, scalars: Sequence[Scalar], values: Sequence[str]) -> str:
-        return CODE[name][0](f, vector(lanes, scalars[0].code), *values)
+        type, given = vector(lanes, scalars[0].code), (*values, *values) if name == "SQUARE" else values
+        return f.clamp(type, CODE[name][0](f, type, *given), *BOUNDS[act])
     return emit
 
 
@@ -108,6 +109,9 @@ TRUTHS: Mapping[str, Emit] = {
 CHOICES = ("SELECT", "WHERE")
 #: What integers wrap around or cut off, where numbers on a grid, be it a mask's, are rounded and held within it.
 WRAPPING = ("ADD", "SUB", "MUL", "DIV", "FLOOR_DIV", "TRUNC_DIV", "ABS", "NEG", "SQUARE", "SQUARED_DIFFERENCE")
+#: What IEEE 754 says of floats of every width, to the bit.
+REALS = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "ABS", "NEG", "SIGN", "SQUARE", "SQUARED_DIFFERENCE", "SQRT",
+         "FLOOR", "CEIL", "ROUND", "RELU", "RELU1", "RELU6", "RELU_0_TO_1", "PRELU")
 #: What is done to truth values bit by bit.
 BITS: Mapping[str, Emit] = {"BITWISE_NOT": _not, **{
     name: _integers(name, 0) for name in ("BITWISE_AND", "BITWISE_OR", "BITWISE_XOR")}}
@@ -130,7 +134,7 @@ def _arithmetic(name: str, type_: Type, act: int) -> Emit | None:
     if type_ == B8:
         return BITS.get(name)
     if SCALARS[type_].real:
-        return _floats(name) if name in ("MAXIMUM", "MINIMUM") else None
+        return _floats(name, act) if name in REALS else None
     unsigned = not SCALARS[type_].signed
     if name not in INTEGERS or unsigned and (INTEGERS[name].signed or (BOUNDS[act][0] or 0) < 0):
         return None
@@ -259,6 +263,6 @@ NATIVE = (
            ex.CAST_EX, host.FLOOR_DIV, host.FLOOR_MOD, host.TRUNC_DIV, fn.TRUNC_MOD, fn.BITWISE_AND, fn.BITWISE_OR,
            fn.BITWISE_NOT, fn.SHIFT, hm.BITWISE_XOR, hm.RIGHT_SHIFT),
     native(Family(_takes, _make), e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.ABS, e.NEG, e.RELU, e.RELU1,
-           e.RELU6, host.SQUARE, host.RELU_0_TO_1, host.SQUARED_DIFFERENCE, hm.SIGN, ex.SQUARED_DIFFERENCE_EX,
-           otherwise=True),
+           e.RELU6, e.PRELU, e.SQRT, e.FLOOR, host.SQUARE, host.CEIL, host.ROUND, host.RELU_0_TO_1,
+           host.SQUARED_DIFFERENCE, hm.SIGN, ex.SQUARED_DIFFERENCE_EX, otherwise=True),
 )

@@ -61,7 +61,24 @@ def conversions(rng: np.random.Generator, kind: OperandCode) -> Net:
     return net
 
 
-MAKES = {"arithmetic": lambda rng: arithmetic(rng, WHOLE[int(rng.integers(0, len(WHOLE)))]),
+def reals(rng: np.random.Generator) -> Net:
+    """Operations of FLOAT64, whose results IEEE 754 tells to the bit, with any activation."""
+    kind = OperandCode.TENSOR_FLOAT64
+    net, shape = Net(), tuple(rng.integers(1, 20, rng.integers(1, 4)).tolist())
+    other = tuple(1 if rng.random() < 0.3 else n for n in shape)
+    drawn = (np.where(rng.random(s) < 0.5, numbers(rng, s, kind), rng.standard_normal(s)) for s in (shape, other))
+    a, b = (net.input(v, kind) for v in drawn)
+    outs = [net.op(f"host.{n}", a, b, shape=shape, kind=kind)
+            for n in ("MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "PRELU")]
+    outs += [net.op(f"host.{n}", a, b, net.scalar(int(rng.integers(0, 4))), shape=shape, kind=kind)
+             for n in ("ADD", "SUB", "MUL", "DIV")]
+    outs += [net.op(host(n), a, shape=shape, kind=kind) for n in (
+        "ABS", "NEG", "SIGN", "SQUARE", "SQRT", "FLOOR", "CEIL", "ROUND", "RELU", "RELU1", "RELU6", "RELU_0_TO_1")]
+    net.model = net.finish(*outs)
+    return net
+
+
+MAKES = {"reals": reals, "arithmetic": lambda rng: arithmetic(rng, WHOLE[int(rng.integers(0, len(WHOLE)))]),
          "conversions": lambda rng: conversions(rng, ALL[int(rng.integers(0, len(ALL)))])}
 
 
@@ -72,6 +89,17 @@ def test_integers_are_those_of_numpy(make: type[Net], kind: OperandCode, machine
     rng = np.random.default_rng(17)
     for n in range(6 if machine == "host" else 3):
         net = make(rng, kind)
+        want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
+        assert native == len(net.model.operations)
+        for i, (g, w) in enumerate(zip(got, want, strict=True)):
+            np.testing.assert_array_equal(g, w, err_msg=net.model.operations[i].op.name)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_reals_are_those_of_numpy(machine: str) -> None:
+    rng = np.random.default_rng(19)
+    for n in range(4 if machine == "host" else 2):
+        net = reals(rng)
         want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
         assert native == len(net.model.operations)
         for i, (g, w) in enumerate(zip(got, want, strict=True)):
