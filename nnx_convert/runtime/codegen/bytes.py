@@ -32,8 +32,8 @@ from .rooms import BEYOND, DEEPEST, Pairs, Room, fits, held
 from .requantise import Range, Scaling, Steps, block, cut_by, directed, planned
 from .sums import Addition, addition_of, joins
 from .tasks import Family, Group, Task, Workshop, kind, native
-from .tiles import Spot, Tile, best, cut, fit_of_bytes, unrolled
-from .wholes import STEP, narrowed, weighing
+from .tiles import Spot, Tile, best, cut, fit_of_bytes
+from .wholes import STEP, narrowed, twice, weighing
 
 #: Pixels that fit beside so many vectors of channels where each pixel is summed, too, in 32 registers.
 SHIFTED = {1: 14, 2: 9, 3: 6, 4: 5}
@@ -100,7 +100,7 @@ class Micro:
         """The products of one run of neighbours; the panel's next place, and the sums."""
         lanes = f.machine.lanes
         kind, size, steps = vector(lanes, "i32"), lanes * 4 * self.vectors, -(-length // STEP)
-        turns = 2 if len(sums) <= unrolled(f.machine) and steps % 2 == 0 else 1
+        turns = 2 if twice(f.machine, self.a, sums) and steps % 2 == 0 else 1
 
         def body(_: str, carried: list[str]) -> list[str]:
             a, b, now = carried[0], carried[1], carried[2:]

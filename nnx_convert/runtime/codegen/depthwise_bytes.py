@@ -109,15 +109,15 @@ class Strip:
             if y != row:
                 row, line = y, f.at(x, y * self.x[0])
             parts = self._woven(f, line, first)
-            for (i, j), total in totals.items():
-                ky, rest = divmod(y - i * self.weave.strides[0], self.weave.dilations[0])
-                taps = self.weave.met(j, first)
-                if rest == 0 and 0 <= ky < self.weave.size[0] and max(taps) >= 0:
-                    at = (ky * len(self.kinds) + self.kinds.index(taps)) * vectors
-                    for v in range(vectors):
+            for v in range(vectors):
+                for (i, j), total in totals.items():
+                    ky, rest = divmod(y - i * self.weave.strides[0], self.weave.dilations[0])
+                    taps = self.weave.met(j, first)
+                    if rest == 0 and 0 <= ky < self.weave.size[0] and max(taps) >= 0:
+                        at = (ky * len(self.kinds) + self.kinds.index(taps)) * vectors
                         total[v] = f.opaque(kind, self._product(f, total[v], parts[v], w, (at + v) * lanes * 4))
-                    # Where operands take registers, nothing is read before its time.
-                    w = w if f.machine.x86 else f.behind(w, kind, total)
+                        # Where operands take registers, nothing is read before its time.
+                        w = w if f.machine.x86 else f.behind(w, kind, total)
             f.fence()
             if not f.machine.x86:
                 now = [t for total in totals.values() for t in total]
@@ -126,6 +126,8 @@ class Strip:
             steps = list[str]()
             for v, t in enumerate(total):
                 steps.append(scaled(f, self.formula, lanes, t, blocks_, v * size))
+                if self.formula == "shifts":     # which takes more registers than the others
+                    f.fence()
                 if not f.machine.x86 and (v + 1 == vectors or vectors > 2):
                     blocks_ = f.behind(blocks_, kind, steps[-2:])
             self._store(f, steps, f.at(f.at(out, i * self.out[0]), j * self.out[1]))

@@ -58,7 +58,7 @@ class Module:
     def texts(self, most: int) -> list[str]:
         """The module as at most so many modules of about the same size, whose functions call each other."""
         from .merging import merged              # whose expressions a run of code that is kept has no use for
-        functions, tables = merged(self._functions)
+        functions, tables = merged(self._functions, self.machine.registers)
         total = sum(map(len, functions.values()))
         count = min(most, -(-total // WORTH))
         if count < 2:
@@ -197,7 +197,7 @@ class Function:
     def opaque(self, type: str, value: str) -> str:
         """The same vector, of which LLVM knows no more: it would sum products first, to wait less, and has not that
         many registers. No instruction."""
-        return self.let(f'call {type} asm "", "={self.machine.constraint},0"({type} {value})')
+        return self.let(f'call {type} asm sideeffect "", "={self.machine.constraint},0"({type} {value})')
 
     def behind(self, pointer: str, type: str, values: Iterable[str]) -> str:
         """The same pointer, known when vectors are: what is read there is read then, and read again if it was before.

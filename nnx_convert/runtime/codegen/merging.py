@@ -7,7 +7,7 @@ of its numbers; to who calls it, that is one more number.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -22,14 +22,16 @@ LAST = re.compile(r"  (?:%v\d+ = )?(?:getelementptr i8, ptr \S+ i64|(?:add|mul|s
 #: What may differ in a call of the module's own functions, of what is taken of the stack, and in vectors.
 GIVEN, STACK = re.compile(r"\bi64 (-?\d+)"), re.compile(r"(alloca \[)(\d+)")
 #: A vector's type stands before it, where it is the second of two behind the first.
-VECTOR = r"(<(\d+) x (?:i(\d+)|float)>)(?: %\w+,)? "
-SPLAT = re.compile(rf"((?:= (?:add|sub|fadd|fmul) |@llvm\.(?:sadd\.sat|smax|smin|fma)\.).*{VECTOR})"
+VECTOR = r"(<(\d+) x (?:i(8|16|32|64)|float)>)(?: %\w+,)? "
+SPLAT = re.compile(rf"((?:= (?:add|sub|fadd|fmul|and|or|xor) |@llvm\.(?:sadd\.sat|smax|smin|fma)\.).*{VECTOR})"
                    r"(splat \((?:i\d+|float) [^)]+\))")
 TYPE = re.compile(f"{VECTOR}$")
 #: A division by something that is told.
 DIVIDED = re.compile(r"^  (%v\d+) = u(div|rem) i64 (\S+), (%t\d+)$", re.M)
 #: Bytes of a number or an address in a table.
 ITEM = 8
+#: By this LLVM is held: see `Function.fence`.
+FENCE = "~{memory}"
 #: What stands around a number in a text that is to be compared.
 MARK = "\0"
 
@@ -39,8 +41,9 @@ Texts = dict[str, str]
 Column = tuple[str, ...]
 
 
-def merged(functions: Mapping[str, str]) -> tuple[Texts, Texts]:
-    """The functions that are left of a module's, and the tables that these are handed."""
+def merged(functions: Mapping[str, str], registers: int) -> tuple[Texts, Texts]:
+    """The functions that are left of a module's, where there are so many vector registers, and the tables that these
+    are handed."""
     drafts = {name: Draft.of(text) for name, text in functions.items()}
     own, others = levels(drafts)
     left, tables, found = Texts(), Texts(), dict[str, tuple[str, str]]()
@@ -51,7 +54,7 @@ def merged(functions: Mapping[str, str]) -> tuple[Texts, Texts]:
             pieces[0] = pieces[0].replace(f"@{name}(", "@(", 1)
             alike[tuple(pieces[::2])].append((name, pieces[1::2]))
         for text, members in alike.items():
-            first, told = members[0][0], Told(text, [numbers for _, numbers in members])
+            first, told = members[0][0], Told(text, [numbers for _, numbers in members], registers)
             left[first] = told.written(first)
             for n, (name, _) in enumerate(members):
                 found[name] = first, told.table(n, tables)
@@ -121,22 +124,35 @@ class Told:
     `rows` are each function's numbers. Vectors that are not the same are in the function's table first, by type and
     column where they are; it reads them where it needs them, as it would read constants. Other numbers that are not the
     same are read at its begin, or are multiples of such; `names` has their values by column.
+
+    LLVM would read constants before a loop, and where registers are too few, again from the stack in it. So where half
+    of the registers would not hold them, those that are needed once are operands: they are in the table, too, and are
+    not `lasting`. Where LLVM is held (`Function.fence`), no vector is.
     """
 
-    def __init__(self, text: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    def __init__(self, text: Sequence[str], rows: Sequence[Sequence[str]], registers: int) -> None:
         self.text, self.columns = text, list(zip(*rows, strict=True))
+        times = Counter((_vector(before)[0], c) for before, c in zip(text, self.columns, strict=False)
+                        if _kind(c) == "splat")
+        held, many = any(FENCE in piece for piece in text), len(times) > registers // 2
+        self.lasting = {vector for vector, count in times.items() if not held and not (many and count == 1)}
         self.vectors: dict[tuple[str, Column], int] = {}
         self.told: list[Column] = []
         self.names: dict[Column, str] = {}
         self.lines: list[str] = []
         self.size = 0
-        differing = [(before, c) for before, c in zip(text, self.columns, strict=False) if len(set(c)) > 1]
+        differing = [(before, c) for before, c in zip(text, self.columns, strict=False)
+                     if self._differs(before, c)]
         for before, column in differing:
             if _kind(column) == "splat":
                 self._place(*_vector(before), column)
         for column in sorted({c for before, c in differing if _kind(c) != "splat" and not before.endswith("[")},
                              key=_order):
             self._add(column)
+
+    def _differs(self, before: str, column: Column) -> bool:
+        """Whether what is in a column is in tables."""
+        return len(set(column)) > 1 or _kind(column) == "splat" and (_vector(before)[0], column) not in self.lasting
 
     def _place(self, type: str, size: int, column: Column) -> None:
         """Room for a vector in the table."""
@@ -175,12 +191,13 @@ class Told:
             before, value = self.text[n], self.names.get(column, column[0])
             if len(set(column)) > 1 and before.endswith("["):
                 value = str(max(map(int, column)))
-            elif len(set(column)) > 1 and _kind(column) == "splat":
+            elif _kind(column) == "splat" and self._differs(before, column):
                 value, (type, _) = f"%c{n}", _vector(before)
+                more = ", !invariant.load !0" if (type, column) in self.lasting else ""
                 *lines, line = found[-1].split("\n")
                 found[-1] = "\n".join((
                     *lines, f"  {value}.at = getelementptr i8, ptr %told, i64 {self.vectors[type, column]}",
-                    f"  {value} = load {type}, ptr {value}.at, !invariant.load !0", line))
+                    f"  {value} = load {type}, ptr {value}.at{more}", line))
             found += [value, piece]
         head, entry, body = "".join(found).partition(") #0 {\nentry:\n")
         head += TOLD if head.endswith("(") else f", {TOLD}"
@@ -219,10 +236,10 @@ class Told:
 
 
 def _vector(before: str) -> tuple[str, int]:
-    """The type of the vector that follows, and its bytes."""
+    """The type of the vector that follows, and its bytes: a power of two, on multiples of which it is."""
     match = TYPE.search(before)
     assert match is not None
-    return match[1], int(match[2]) * int(match[3] or 32) // 8
+    return match[1], 1 << (int(match[2]) * int(match[3] or 32) // 8 - 1).bit_length()
 
 
 def _kind(column: Column) -> str:

@@ -10,6 +10,7 @@ are bytes then, which are widened as they are read.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -66,7 +67,7 @@ class Walk:
             return self._short_run(f, a, b, sums, steps)
         kind, size = vector(f.machine.lanes, "i32"), weighing(self.narrow) * f.machine.lanes * self.vectors
         # Products of 16 bits are two vectors of sums on aarch64: those of two steps would not fit.
-        fits = len(sums) <= unrolled(f.machine) and (self.quads or f.machine.x86)
+        fits = twice(f.machine, self.a, sums) and (self.quads or f.machine.x86)
         turns = 2 if fits and steps % 2 == 0 else 1
 
         def turn(_: str, now: list[str]) -> list[str]:
@@ -122,6 +123,15 @@ class Walk:
                 n = i * self.vectors + j
                 found[n] = widely(f, lanes, found[n], first)
         return found
+
+
+def twice(machine: Machine, pixels: Sequence[int], sums: Sequence[str]) -> bool:
+    """Whether two steps of the depth fit into one turn, for pixels at these offsets and their sums. Where pixels are so
+    near to each other that what is read for one in a step is read for another in the next, it is kept for that, and
+    weights of both steps are."""
+    near = any(STEP % (b - a) == 0 for a, b in pairwise(pixels))
+    more = len(pixels) + 2 * len(sums) // len(pixels) if near else 0
+    return len(sums) <= unrolled(machine) and len(sums) + more <= machine.registers
 
 
 def signed_quads(f: Function, lanes: int, total: str, x: str, w: str) -> str:

@@ -53,11 +53,11 @@ def whole(line: str) -> bool:
 
 
 def functions(m: Module) -> Iterator[tuple[str, list[str]]]:
-    """The functions' names, each with its instructions."""
+    """The functions' names, each with its instructions; those that differ in numbers are one, as in models."""
     def opaque(found: re.Match[str]) -> str:
         space, name, room = found.groups()
         return f'{space}{name}.room = {room}\n{space}{name} = call ptr asm "", "=r,0"(ptr {name}.room)'
-    text = ROOM.sub(opaque, m.text().replace("define internal", "define"))
+    text = ROOM.sub(opaque, m.texts(1)[0].replace("define internal", "define"))
     lines = assembly(text, m.machine).splitlines()
     heads = [n for n, line in enumerate(lines) if re.match(r"[A-Za-z_]\w*:", line)]
     for first, last in pairwise((*heads, len(lines))):

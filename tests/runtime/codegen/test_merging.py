@@ -16,6 +16,7 @@ from nnx_convert.runtime.codegen.objects import Library, compiled
 #: Writes the body of a function of a number, `%x`, that has a number of its own; the name of the result.
 Body = Callable[[Function, int], str]
 VECTOR, NEXT = "<8 x i32>", "i64 %x"
+REGISTERS = 16
 
 
 def divided(f: Function, n: int) -> str:
@@ -34,6 +35,21 @@ def bounded(f: Function, n: int) -> str:
     v = f.let(f"sub {VECTOR} {f.splat(VECTOR, low)}, splat (i32 {n})")
     v = f.call(VECTOR, "llvm.smax.v8i32", (VECTOR, v), (VECTOR, f"splat (i32 {-n})"))
     return f.let(f"sext i32 {f.let(f'extractelement {VECTOR} {v}, i64 5')} to i64")
+
+
+def held(f: Function, n: int) -> str:
+    """The numbers of `bounded`, and one that is the same in all, where LLVM is held."""
+    f.fence()
+    v = f.let(f"xor {VECTOR} {f.splat(VECTOR, f.let(f'trunc i64 {bounded(f, n)} to i32'))}, splat (i32 77)")
+    return f.let(f"sext i32 {f.let(f'extractelement {VECTOR} {v}, i64 2')} to i64")
+
+
+def crowded(f: Function, n: int) -> str:
+    """A sum with more vectors of numbers than half of the registers; two of them twice, of which one is the same."""
+    v = f.splat(VECTOR, f.let("trunc i64 %x to i32"))
+    for k in (n, -n, 77, 77, n, *range(REGISTERS)):
+        v = f.let(f"add {VECTOR} {v}, splat (i32 {k})")
+    return f.let(f"sext i32 {f.let(f'extractelement {VECTOR} {v}, i64 2')} to i64")
 
 
 def looped(f: Function, n: int) -> str:
@@ -72,11 +88,11 @@ def module(body: Body, numbers: Sequence[int]) -> Module:
     return m
 
 
-@pytest.mark.parametrize("body", [divided, stacked, bounded, looped, calling])
+@pytest.mark.parametrize("body", [divided, stacked, bounded, held, crowded, looped, calling])
 def test_what_is_left_computes_the_same(body: Body) -> None:
     numbers = (7, 12, 60, 3)
     m = module(body, numbers)
-    left, tables = merged(m._functions)
+    left, tables = merged(m._functions, REGISTERS)
     assert len(left) == (4 if body is calling else 2) and len(tables) >= len(numbers)
     want = results([m.text()], 1000, len(numbers))
     assert len(set(want)) == len(numbers) and results(m.texts(1), 1000, len(numbers)) == want
@@ -89,12 +105,19 @@ def test_a_vector_of_numbers_is_told_where_its_type_is_before_it(pair: str, coun
         v = f.let(f"add {VECTOR} {pair.format(n)}")
         return f.let(f"sext i32 {f.let(f'extractelement {VECTOR} {v}, i64 3')} to i64")
     m = module(both, (5, 6))
-    assert len(merged(m._functions)[0]) == count
+    assert len(merged(m._functions, REGISTERS)[0]) == count
     assert results(m.texts(1), 0, 2) == [6, 7]
 
 
+@pytest.mark.parametrize(("body", "lasting", "read"), [(bounded, 2, 0), (held, 0, 3), (crowded, 2, 1 + REGISTERS)])
+def test_vectors_are_read_where_they_are_needed_where_registers_are_few(body: Body, lasting: int, read: int) -> None:
+    left, _ = merged(module(body, (7, 60))._functions, REGISTERS)
+    loads = [line for line in left["g0"].split("\n") if f"load {VECTOR}, ptr %c" in line]
+    assert sum("!invariant.load" in line for line in loads) == lasting and len(loads) == lasting + read
+
+
 def test_what_differs_in_nothing_has_no_table() -> None:
-    left, tables = merged(module(divided, (5, 5))._functions)
+    left, tables = merged(module(divided, (5, 5))._functions, REGISTERS)
     assert len(left) == 2 and not tables
 
 
@@ -103,7 +126,7 @@ def test_what_is_known_otherwise_than_by_calls_stays() -> None:
     f = Function(m, "h", (("ptr", "%to"),), exported=True)
     f.do("store ptr @g0, ptr %to, align 8")
     f.finish()
-    left, tables = merged(m._functions)
+    left, tables = merged(m._functions, REGISTERS)
     assert left.keys() == {"g0", "g1", "f", "h"} and not tables and left["g0"] == m._functions["g0"]
 
 
@@ -126,7 +149,7 @@ def test_what_calls_itself_is_left_alone_or_in_a_circle(around: tuple[str, str])
         inner(m, f"h{n}", divided, 5 + n)
         circling(m, n, callee)
     outer(m, ["g0", "g1"])
-    left, _ = merged(m._functions)
+    left, _ = merged(m._functions, REGISTERS)
     heads = {name: text.partition("{")[0] for name, text in left.items()}
     assert len(left) == 4 and not any(TOLD in heads[name] for name in around)
     want = results([m.text()], 1000, 2)
@@ -141,5 +164,5 @@ def test_divisors_that_are_told_divide_exactly(divisors: list[int], x: int) -> N
     names = [inner(m, f"g{k}", lambda f, n: f.div("%x", n), n) for k, n in enumerate(divisors)]
     names += [inner(m, f"h{k}", lambda f, n: f.rem("%x", n), n) for k, n in enumerate(divisors)]
     outer(m, names)
-    assert len(merged(m._functions)[0]) == 3
+    assert len(merged(m._functions, REGISTERS)[0]) == 3
     assert results(m.texts(1), x, len(names)) == [x // d for d in divisors] + [x % d for d in divisors]
