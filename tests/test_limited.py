@@ -149,6 +149,12 @@ def lengthened(times: int, *more: Any) -> bytes:
                 t0=np.array([b"a"], object))
 
 
+def recurrent(steps: int) -> bytes:
+    """An RNN of so many steps of an empty batch."""
+    return onnx(node("Expand", "x s", "e"), node("RNN", "e w r", hidden_size=2), s=np.array([steps, 0, 3]),
+                w=np.ones((1, 2, 3), np.float32), r=np.ones((1, 2, 2), np.float32))
+
+
 def edited(change: Callable[[Any], object], sample: str = "dense") -> bytes:
     """A .nnx file with another header, whose checksums are right."""
     header, tail = unpack(b"".join(encode(SAMPLES[sample]())))
@@ -201,6 +207,7 @@ CASES: dict[str, tuple[Callable[[], bytes], list[str], int, str]] = {
                                 "1,073,741,824 at most"),
     "very many arrays": (lambda: joined(3000), ["bench", "--runs", "1", "--backend", "native"], 0, ""),
     "a text that grows": (lambda: lengthened(60), ["run", "--random", "1"], 5, "joined, the texts, beside their parts"),
+    "steps of nothing": (lambda: recurrent(1 << 26), ["run", "--random", "1", "--backend", "numpy"], 0, ""),
     "constant texts that grow": (lambda: lengthened(60), ["convert", "--limit", "folding_bytes=1M"], 0, ""),
     "a text of very many parts": (lambda: lengthened(27, node("StringSplit", "t26", delimiter="a")),
                                   ["run", "--random", "1", "--backend", "numpy"], 5, "the parts of the texts needs"),

@@ -93,8 +93,9 @@ class Span:
         return x.reshape(self.time * self.batch, x.shape[-1])
 
     def order(self, backward: bool) -> Iterable[int]:
-        """The steps of a pass."""
-        return range(self.time)[::-1] if backward else range(self.time)
+        """The steps of a pass; of an empty batch none, however many it has."""
+        steps = range(self.time if self.batch else 0)
+        return steps[::-1] if backward else steps
 
 
 def columns(parts: Sequence[Array | None], dtype: Any) -> Array:

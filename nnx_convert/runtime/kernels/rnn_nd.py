@@ -58,6 +58,8 @@ def activations(acts: Tensor, alpha: Array, beta: Array, clip: float, dtype: np.
 def over_time(x: Array, w: Array, bias: Array, states: States, lengths: Array | None, backward: bool, step: Step,
               out: Array) -> States:
     """The states after a direction's steps, its outputs [time, batch, units] into `out`: zero beyond a length."""
+    if not out.size:
+        return states                            # nothing changes, however many steps there are
     sums = np.matmul(x, w.T) + bias
     for at in range(len(x))[::-1] if backward else range(len(x)):
         made = step(sums[at], states)
