@@ -149,7 +149,7 @@ class _Writer:
         widths = {n: _width(kinds[n], t.fields[n]) for n in kinds}
         order, offsets, end = sorted(kinds, key=lambda n: (-widths[n], n)), {}, 4
         for n in order:
-            end += -end % widths[n]
+            end += -end % (widths[n] or 1)               # what was cut out whole has no bytes
             offsets[n] = end
             end += widths[n]
         count = max(kinds, default=-1) + 1

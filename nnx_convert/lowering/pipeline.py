@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import NnxError, UsageError, near
+from ..errors import NnxError, Unsupported, UsageError, near
 from ..graph import Evaluate, Build, Graph, GraphError, Value
 from ..ops.elementwise import LOGICAL_AND, MAXIMUM
 from ..ops.shape import CONCATENATION, RESHAPE, SLICE, TRANSPOSE
-from ..schema import OPS
+from ..schema import OPS, OpError
 from ..target import Target
 from ..types import B8, I32, known
 from . import (  # noqa: F401  (they register their rules)
@@ -79,7 +79,10 @@ def spelt_out(graph: Graph, target: Target, trace: list[Event]) -> Graph:
         if not isinstance(v, Value) or v.tensor.data is None or v.tensor.data.size:
             return v
         if v not in became:
-            seed = build.full(tuple(max(n, 1) for n in v.shape), 0, v.tensor)
+            try:
+                seed = build.full(tuple(max(n, 1) for n in v.shape), 0, v.tensor)
+            except OpError as error:
+                raise Unsupported(f"value {v.name!r}, which has no element: {error.text}") from error
             became[v] = build(SLICE, seed, [0] * len(v.shape), list(v.shape), out=replace(v.tensor, data=None))
         return became[v]
     nodes = [n.mapped(spelt) for n in graph.nodes]

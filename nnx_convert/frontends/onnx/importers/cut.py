@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -172,11 +173,16 @@ def parted(g: Op, x: Value, axis: int, wanted: Sequence[int] | None, sizes: Valu
     """x cut along an axis into parts of sizes, else into equal ones. Raises `FormatError` where it cannot be."""
     at = axis_of(axis, g.rank(x))
     n = x.shape[at]
+    if sizes is not None and sizes.tensor.dims is not None and known(sizes.tensor.size) and (
+            sizes.tensor.size != g.count):
+        raise FormatError(f"has {g.count} outputs, and {sizes.tensor.size} sizes")
     if wanted is None and sizes is not None:
         return g.add(cutting.SPLIT_BY, x, sizes, axis=at, outs=[Tensor(x.type, tuple(
             UNKNOWN if i == at else m for i, m in enumerate(x.shape)), x.tensor.quant)] * g.count)
     count = g.count if wanted is None else len(wanted)
-    if count < g.count or known(n) and (n % count if wanted is None else not open_(wanted) and sum(wanted) != n):
+    if count != g.count:
+        raise FormatError(f"has {g.count} outputs, and {count} sizes")
+    if known(n) and (n % count if wanted is None else not open_(wanted) and sum(wanted) != n):
         raise FormatError(f"splits {n} into {g.count if wanted is None else list(wanted)}")
     if count == 1:
         return [x]
@@ -186,9 +192,9 @@ def parted(g: Op, x: Value, axis: int, wanted: Sequence[int] | None, sizes: Valu
         return g.add(cutting.SPLIT_BY, x, g.const(np.array(wanted)) if sizes is None else sizes, axis=at)
     if min(wanted) < 0:
         raise FormatError(f"splits {n} into {list(wanted)}")
-    begins = [sum(wanted[:i]) for i in range(count)]
+    begins = accumulate(wanted, initial=0)
     return [_part(g, x, at, a, m) if g.wanted(i) else None
-            for i, (a, m) in enumerate(zip(begins, wanted, strict=True))]
+            for i, (a, m) in enumerate(zip(begins, wanted, strict=False))]
 
 
 def _part(g: Op, x: Value, axis: int, begin: int, size: int) -> Value:
