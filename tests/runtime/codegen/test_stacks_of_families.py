@@ -11,7 +11,7 @@ from nnx_convert.runtime.codegen.ir import Module
 
 #: Functions that are no products of tiles, and have more numbers than registers: chains of long functions of elements,
 #: stages of a transform, decoded boxes and their suppression. So many instructions of theirs may touch the stack.
-LONG = {"elements": 7, "fourier": 56, "detections": 16, "suppressed": 2, "logsoftmax": 1, "softmax": 1}
+LONG = {"elements": 7, "fourier": 56, "detections": 16, "suppressed": 2}
 
 
 @pytest.mark.parametrize("machine", TRIED)
