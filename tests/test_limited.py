@@ -149,6 +149,14 @@ def lengthened(times: int, *more: Any) -> bytes:
                 t0=np.array([b"a"], object))
 
 
+def skipping(size: int) -> bytes:
+    """Pairs of so many elements, however far they are apart."""
+    pairs = {"min_gram_length": 2, "max_gram_length": 2, "max_skip_count": size, "mode": "TF"}
+    return onnx(node("Cast", "x", "i", to=TensorProto.INT64), node("Expand", "i s", "e"),
+                node("TfIdfVectorizer", "e", **pairs, ngram_counts=[0, 0], ngram_indexes=[0], pool_int64s=[1, 2]),
+                s=np.array([size]))
+
+
 def recurrent(steps: int) -> bytes:
     """An RNN of so many steps of an empty batch."""
     return onnx(node("Expand", "x s", "e"), node("RNN", "e w r", hidden_size=2), s=np.array([steps, 0, 3]),
@@ -207,6 +215,8 @@ CASES: dict[str, tuple[Callable[[], bytes], list[str], int, str]] = {
                                 "1,073,741,824 at most"),
     "very many arrays": (lambda: joined(3000), ["bench", "--runs", "1", "--backend", "native"], 0, ""),
     "a text that grows": (lambda: lengthened(60), ["run", "--random", "1"], 5, "joined, the texts, beside their parts"),
+    "skips without end": (lambda: skipping(1 << 17), ["run", "--random", "1", "--limit", "seconds=1"], 5,
+                          "the run takes longer than 1 seconds"),
     "steps of nothing": (lambda: recurrent(1 << 26), ["run", "--random", "1", "--backend", "numpy"], 0, ""),
     "constant texts that grow": (lambda: lengthened(60), ["convert", "--limit", "folding_bytes=1M"], 0, ""),
     "a text of very many parts": (lambda: lengthened(27, node("StringSplit", "t26", delimiter="a")),

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import RunError
 from ...ops import text as t
+from ...resources import tick
 from ...types import Array, Tensor
 from .. import automaton
 from ..given import objects, said
@@ -91,6 +92,7 @@ def TERMS(site: Site, x: Tensor, pool: Tensor, starts: Tensor, columns: Tensor, 
             grams = ids[low:high].reshape(-1, n)
             if least <= n <= most and len(grams):
                 for step in range(1, min(skips + 1, (rows.shape[1] - 1) // (n - 1)) + 1 if n > 1 else 2):
+                    tick()                       # as many steps as a row is long
                     tally(counts, tokens, grams, columns[first:first + len(grams)], step, len(words))
             first += len(grams)
         scale = np.ones(size) if weights is None else by_column(weights, columns, size)
