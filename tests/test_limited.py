@@ -151,7 +151,7 @@ def lengthened(times: int, *more: Any) -> bytes:
 
 def skipping(size: int) -> bytes:
     """Pairs of so many elements, however far they are apart."""
-    pairs = {"min_gram_length": 2, "max_gram_length": 2, "max_skip_count": size, "mode": "TF"}
+    pairs: dict[str, Any] = {"min_gram_length": 2, "max_gram_length": 2, "max_skip_count": size, "mode": "TF"}
     return onnx(node("Cast", "x", "i", to=TensorProto.INT64), node("Expand", "i s", "e"),
                 node("TfIdfVectorizer", "e", **pairs, ngram_counts=[0, 0], ngram_indexes=[0], pool_int64s=[1, 2]),
                 s=np.array([size]))
