@@ -179,12 +179,17 @@ class Verification:
 
 
 def listed(gauge: Gauge, got: Any, want: Any) -> None:
-    """Measure an array, or the arrays of a list one by one."""
+    """Measure an array, or the arrays of a list or a map one by one."""
     if isinstance(got, list) and isinstance(want, list):
         if len(got) != len(want):
             gauge.problem = gauge.problem or f"is a list of {len(got)}, expected {len(want)}"
         for a, b in zip(got, want, strict=False):
             listed(gauge, a, b)
+    elif isinstance(got, dict) and isinstance(want, dict):
+        if got.keys() != want.keys():
+            gauge.problem = gauge.problem or f"is a map of {len(got)} keys, expected {len(want)}, or of others"
+        for key in got.keys() & want.keys():
+            listed(gauge, got[key], want[key])
     elif got is not None or want is not None:
         gauge.add(np.asarray(got), np.asarray(want))
 

@@ -51,9 +51,21 @@ def test_what_cannot_be_is_said(name: str, tmp_path: Path, monkeypatch: pytest.M
 def test_texts_that_are_no_utf8_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                              capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
-    filled = helper.make_tensor("t", TensorProto.STRING, [1], [b"\xff\xfe"])
+    filled = numpy_helper.from_array(np.array([b"\xff\xfe"], object), "t")
     made = model([helper.make_node("ConstantOfShape", ["s"], ["y"], value=filled)], [("s", TensorProto.INT64, [1])],
                  [("y", TypeProto())])
+    Path("m.onnx").write_bytes(made.SerializeToString())
+    assert entry.ended(["m.onnx"]) == 0
+    assert entry.ended(["verify", "m.onnx", "--against", "m.nnx"]) == 0
+    assert not capsys.readouterr().err
+
+
+def test_maps_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                           capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    node = helper.make_node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", classlabels_strings=["a", "b"])
+    made = model([node], [("x", TensorProto.FLOAT, [3, 2])], [("y", TypeProto())])
+    made.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))
     Path("m.onnx").write_bytes(made.SerializeToString())
     assert entry.ended(["m.onnx"]) == 0
     assert entry.ended(["verify", "m.onnx", "--against", "m.nnx"]) == 0
