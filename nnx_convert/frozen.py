@@ -1,15 +1,18 @@
 """Values: classes of declared fields, compared by what they hold.
 
 `dataclass(frozen=True)` writes and compiles six functions for each class when its module is imported; for some hundred
-classes, that is a third of what a start costs. Here nothing is compiled: all classes share functions that ask for the
-fields when they are called, in the same time.
+classes, that is a third of what a start costs. Here nothing is compiled for a class: the functions ask for the fields
+when they are called, and `__init__`, which is called most, is that of a dataclass with as many fields, with the names
+of these in it.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, make_dataclass
+from functools import cache
 from inspect import Parameter, Signature
 from operator import attrgetter
+from types import FunctionType
 from typing import Any, TypeVar, dataclass_transform, overload
 
 Of = TypeVar("Of")
@@ -45,23 +48,43 @@ def _made(cls: type[Any], eq: bool) -> type[Any]:
 def _init(cls: type[Any]) -> Callable[..., None]:
     """What sets the fields, given in order or by name, and calls `__post_init__` where there is one."""
     given = [f for f in fields(cls) if f.init]
-    names, known = tuple(f.name for f in given), {f.name for f in given}
+    if any(f.default_factory is not MISSING for f in given):
+        return _making(cls, given)
+    shared = _shared(len(given), hasattr(cls, "__post_init__"))
+    code, names = shared.__code__, tuple(f.name for f in given)
+    own = dict(zip(code.co_varnames[1:], names, strict=False))
+    code = code.replace(co_varnames=("self", *names, *code.co_varnames[1 + len(names):]),
+                        co_consts=tuple(own.get(c, c) if isinstance(c, str) else c for c in code.co_consts),
+                        co_qualname=f"{cls.__qualname__}.__init__")
+    defaults = tuple(f.default for f in given if f.default is not MISSING)
+    return FunctionType(code, {}, "__init__", defaults, shared.__closure__)
+
+
+@cache
+def _shared(count: int, post: bool) -> FunctionType:
+    """The `__init__` of a frozen dataclass of so many fields."""
+    more = {"__post_init__": lambda _: None} if post else {}
+    made: Any = make_dataclass("Shared", [f"field_{n}" for n in range(count)], namespace=more, eq=False, frozen=True)
+    found: FunctionType = made.__init__
+    return found
+
+
+def _making(cls: type[Any], given: Sequence[Field[Any]]) -> Callable[..., None]:
+    """The same where what is left out is made anew."""
+    names, post = tuple(f.name for f in given), hasattr(cls, "__post_init__")
     defaults = {f.name: f.default for f in given if f.default is not MISSING}
     made = [(f.name, f.default_factory) for f in given if f.default_factory is not MISSING]
-    post = hasattr(cls, "__post_init__")
 
     def init(self: Any, *args: Any, **more: Any) -> None:
-        held, rest = self.__dict__, more or len(args) != len(names)
-        if rest:
-            held.update(defaults)
+        held = self.__dict__
+        held.update(defaults)
         held.update(zip(names, args, strict=False))
-        if rest:
-            held.update(more)
-            for name, factory in made:
-                if name not in held:
-                    held[name] = factory()
-            if held.keys() != known or len(args) > len(names) or not more.keys().isdisjoint(names[:len(args)]):
-                raise TypeError(f"{cls.__qualname__}({', '.join(names)}) is given {len(args)} in order, {list(more)}")
+        held.update(more)
+        for name, factory in made:
+            if name not in held:
+                held[name] = factory()
+        if held.keys() != set(names) or len(args) > len(names) or not more.keys().isdisjoint(names[:len(args)]):
+            raise TypeError(f"{cls.__qualname__}({', '.join(names)}) is given {len(args)} in order, {list(more)}")
         if post:
             self.__post_init__()
     return init
