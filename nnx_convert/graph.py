@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .frozen import frozen
+from .ops.host import host_twin
 from .schema import Checked, OpDef, OpError, Placed, describe
 from .signature import Args, Form, Param
 from .types import Array, I32, Rim, Scalar, Shape, Signature, Tensor, Type, known, rebuilt, sharper
@@ -128,6 +129,19 @@ class Node:
             return self.op.check_placed(placed(self.op, self.form, self.args), [v.tensor for v in self.outputs])
         except OpError as error:
             return error
+
+    @property
+    def impossible(self) -> OpError | None:
+        """Why neither a device nor the host could run it, types of operands left aside; None where one could."""
+        if not isinstance(self.verdict, OpError):
+            return None
+        twin = host_twin(self.op)
+        form = twin.forms[self.op.forms.index(self.form)]
+        try:
+            twin.check_placed(placed(twin, form, self.args), [v.tensor for v in self.outputs])
+        except OpError as error:
+            return OpError(self.op.name, error.text, error.operand, error.hint)
+        return None
 
     def mapped(self, change: Callable[[Any], Any]) -> Node:
         """The node with its values and graphs exchanged; itself when none is."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf
 
-from ..graph import Node, placed
-from ..ops.host import host_twin
+from ..graph import Node
 from ..schema import OpError
 from ..types import Quant, Scalar, Tensor, known
 
@@ -20,10 +19,8 @@ def sensible(nodes: Iterable[Node]) -> None:
                 raise OpError(node.op.name, f"{a.value} is no number of 32 bits")
         for v in node.outputs:
             measured(node.op.name, v.tensor)
-        if isinstance(node.verdict, OpError):
-            twin = host_twin(node.op)
-            form = twin.forms[node.op.forms.index(node.form)]
-            twin.check_placed(placed(twin, form, node.args), [v.tensor for v in node.outputs])
+        if (fault := node.impossible) is not None:
+            raise fault
 
 
 def measured(op: str, t: Tensor) -> None:

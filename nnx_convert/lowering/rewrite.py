@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..errors import FormatError
 from ..frozen import frozen
 from ..graph import At, Build, Evaluate, Graph, GraphError, Node, Value, Values, merge
 from ..resources import tick
 from ..schema import OpDef, OpError, describe
 from ..target import Target
-from ..types import Tensor, Undecided
+from ..types import Tensor, Undecided, known
 
 #: How deep replacements of replacements may go before rules must be going in circles.
 DEEPEST = 16
@@ -214,8 +215,18 @@ class Rewriter:
             self.became[old] = new
 
     def _renewed(self, node: Node) -> Node:
-        """A node that reads what values have become; most have become nothing else."""
-        return node.mapped(self._now) if any(v in self.became for v in node.inputs) else node
+        """A node that reads what values have become; most have become nothing else.
+
+        A size that is known now may be none that the node takes: then the file contradicts itself.
+        """
+        if not any(v in self.became for v in node.inputs):
+            return node
+        new = node.mapped(self._now)
+        pairs = (pair for v, w in zip(node.inputs, new.inputs, strict=False)
+                 for pair in zip(v.tensor.dims or (), w.tensor.dims or (), strict=False))
+        if any(known(b) and not known(a) for a, b in pairs) and (fault := new.impossible) is not None:
+            raise FormatError(f"{node.at}: {fault}")
+        return new
 
     def _now(self, v: Any) -> Any:
         """What a value of the old graph is in the new one; a subgraph is done already (`throughout`)."""

@@ -47,7 +47,7 @@ def SCATTER_ELEMENTS(x: T, indices: AnyT, updates: T, axis: Int, fold: Int) -> T
 
 
 @host(60551, TEXTS, FOLD, Rule("updates have the shape of the elements picked", lambda x, indices, updates:
-                               updates.shape in (indices.shape[:-1] + x.shape[indices.shape[-1]:], (1,))))
+                               updates.shape == (indices.shape[:-1] + x.shape[indices.shape[-1]:] or (1,))))
 def SCATTER_TUPLES(x: T, indices: AnyT, updates: T, fold: Int) -> T:
     """x folded with updates at the tuples along the last axis of indices; negative ones count from the end."""
     return x

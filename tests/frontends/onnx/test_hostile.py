@@ -31,6 +31,10 @@ CASES: dict[str, tuple[ModelProto, int, str]] = {
     "the least number of elements around": (on_x("Pad", np.array([LEAST, 0, LEAST, 0])), 0, ""),
     "a matrix of texts": (on_x("EyeLike", dtype=TensorProto.STRING), 3,
                           "op 0 EyeLike: does not give TENSOR_STRING"),
+    "one update for several elements": (
+        on_x("ScatterND", np.zeros((2, 1), np.int64), np.ones(1, np.float32), sizes=(4, 4)), 3,
+        "updates have the shape of the elements picked"),
+    "more sizes than parts": (on_x("Split", np.ones(2, np.int64), sizes=(2,)), 3, "has 1 outputs, and 2 sizes"),
     "draws of texts": (on_x("Bernoulli", dtype=TensorProto.STRING), 3, "op 0 Bernoulli: does not give TENSOR_STRING"),
 }
 
