@@ -13,7 +13,7 @@ from nnx_convert.ops import classical, conv, elementwise as e, gather, host, hos
 from nnx_convert.ops.host import host_twin
 from nnx_convert.schema import OPS, OpDef
 from nnx_convert.signature import Param
-from nnx_convert.types import B8, F32, I32, Q8, Quant, Tensor, Type
+from nnx_convert.types import B8, F32, I32, Q8, STR, Quant, Tensor, Type
 
 FOUND = [op.name for op in OPS.values() if elementwise(op)]
 SIZES, TURN = (2, 3, 5), (2, 0, 1)
@@ -30,7 +30,7 @@ def operand(op: OpDef, p: Param, key: Type, rng: np.random.Generator) -> Any:
         return p.default if p.default is not p.required else NUMBERS[sorted(groups)[0]]
     code = key if key in types else next(iter(types))
     data: Any = rng.uniform(0.1, 0.9, SIZES) if code.dtype.kind in "fc" else rng.integers(1, 7, SIZES)
-    data = data > 3 if code.dtype == bool else data
+    data = data > 3 if code.dtype == bool else np.frompyfunc(bytes, 1, 1)(data) if code == STR else data
     quant = None if code.dtype.kind in "fcb" or code.dtype.itemsize > 2 else Quant(0.125, 0)
     return Tensor(code, SIZES, quant, np.asarray(data, code.dtype))
 
