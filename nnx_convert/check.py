@@ -123,15 +123,18 @@ class _Asked(Target):
 
 @frozen
 class Lowered:
-    """A target's model, what each rule did on the way, and the target's fields that lowering asked for.
-
-    `lost` are the places in the source file of what the target does not take.
-    """
+    """A target's model, what each rule did on the way, the target's fields that lowering asked for, and what the target
+    says of each operation."""
 
     model: Model
     trace: list[Event]
     asked: set[str]
-    lost: frozenset[str]
+    found: Sequence[Verdict]
+
+    @cached_property
+    def lost(self) -> frozenset[str]:
+        """The places in the source file of what the target does not take."""
+        return frozenset(v.place.origin for v in self.found if not v.taken)
 
 
 @frozen
@@ -155,8 +158,7 @@ class Lowering:
         if target not in self.made:
             trace, asked = list["Event"](), _Asked.of(target)
             model = lowered(self.graph, asked, trace)
-            lost = frozenset(v.place.origin for v in verdicts(model, target) if not v.taken)
-            self.made[target] = Lowered(model, trace, asked.names, lost)
+            self.made[target] = Lowered(model, trace, asked.names, verdicts(model, target))
         return self.made[target]
 
     def same(self, target: Target, other: Target) -> bool:
@@ -200,7 +202,7 @@ def checks(source: Source, targets: Sequence[Target], *, shapes: Mapping[str, Sh
         if kind(data) == "nnx":
             from .artifact import from_bytes
             model = from_bytes(data)
-            return tuple(_checked(model, target, {}) for target in targets)
+            return tuple(_checked(model, target, verdicts(model, target), {}) for target in targets)
         lowering = Lowering.of(data, folder_of(source, folder), sizes(shapes), signature)
         found = []
         for target in targets:
@@ -209,16 +211,16 @@ def checks(source: Source, targets: Sequence[Target], *, shapes: Mapping[str, Sh
             if traces is not None:
                 traces[target] = mine.trace
             said("trying what would change it")
-            found.append(_checked(mine.model, target, dict(_changes(lowering, target))))
+            found.append(_checked(mine.model, target, mine.found, dict(_changes(lowering, target))))
         return tuple(found)
     except NnxError as error:
         raise error.at(name) from error
 
 
-def _checked(model: Model, target: Target, changes: Mapping[str, str]) -> Check:
+def _checked(model: Model, target: Target, own: Sequence[Verdict], changes: Mapping[str, str]) -> Check:
     """The verdicts, with what to change by the places of those that are not taken."""
     found = []
-    for v in verdicts(model, target):
+    for v in own:
         change = changes.get(v.place.origin, REPLACE if changes else RECONVERT)
         if change == REPLACE and (of_table(v.place.name, v.rule) or target.limits and target.limits.has(v.rule)):
             change = HOLD
