@@ -43,6 +43,11 @@ class Keep(Protocol):
         ...
 
 
+def shapes_of(inputs: Arrays) -> Shapes:
+    """By what programs are known."""
+    return tuple([None if a is None else a.shape for a in inputs])
+
+
 class Frame:
     """One arena with every step's arrays cut out of it, used by one run at a time."""
 
@@ -129,13 +134,12 @@ class Runner(Locked):
     def ready(self, inputs: Arrays) -> Ready | None:
         """The native program of the run before, where it was of inputs of these shapes."""
         shapes, last = self._last
-        known = last is not None and not isinstance(last, Compiled) and shapes == tuple(
-            [None if a is None else a.shape for a in inputs])
+        known = last is not None and not isinstance(last, Compiled) and shapes == shapes_of(inputs)
         return last if known else None           # type: ignore[return-value]
 
     def run(self, inputs: Arrays) -> list[Array]:
         """The outputs, as new arrays; raises `RunError`."""
-        shapes = tuple([None if a is None else a.shape for a in inputs])
+        shapes = shapes_of(inputs)
         last = self._last
         try:
             compiled = last[1] if last[0] == shapes else self.compiled(shapes)
@@ -173,15 +177,14 @@ class Runner(Locked):
     def profile(self, inputs: Arrays, runs: int) -> Profile:
         """Where the time of runs with these inputs goes; raises `RunError`."""
         from . import profile
-        program = self._made([None if a is None else a.shape for a in inputs], profiled=True)
+        program = self._made(shapes_of(inputs), profiled=True)
         with np.errstate(all="ignore"):
             if isinstance(program, Compiled):
                 return profile.of_numpy(program, inputs, runs)
             if program is not None:
                 return profile.of_native(program, inputs, runs)
-            shapes = tuple([None if a is None else a.shape for a in inputs])
-            self.compiled(shapes)
-            known, started = self._before(inputs), self._ahead.get(shapes)
+            self.compiled(shapes_of(inputs))
+            known, started = self._before(inputs), self._ahead.get(shapes_of(inputs))
             with self._eager():
                 rest = profile.of_steps(self.model, self._given(inputs), replace(self.options, once=True), known)
             return profile.one_after_the_other(started.profile(inputs, runs), rest) if started else rest
@@ -257,12 +260,12 @@ class Runner(Locked):
     def _before(self, inputs: Arrays) -> Known:
         """What is known before the rest is bound."""
         from .ahead import Known
-        started = self._ahead.get(tuple([None if a is None else a.shape for a in inputs]))
+        started = self._ahead.get(shapes_of(inputs))
         return started.part.known(started.run(inputs)) if started else Known()
 
     def _given(self, inputs: Arrays) -> list[Tensor | None]:
         """Inputs as tensors with values."""
-        tensors = self._tensors([None if a is None else a.shape for a in inputs])
+        tensors = self._tensors(shapes_of(inputs))
         return [t and Tensor(t.type, t.dims, t.quant, a) for t, a in zip(tensors, inputs, strict=True)]
 
     @contextmanager
