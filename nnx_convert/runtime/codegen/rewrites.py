@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from ...frozen import frozen
 from ...ops import host_arrays as h, indexing as i
-from ...types import OBJECTS, Tensor
 from ..bind import Bound
 from .copies import together
 from .gathers import Check, checked
@@ -14,7 +13,7 @@ from .ir import SHARED, Function, Module, Operand
 from .machine import Machine
 from .moves import address
 from .places import Border, Place
-from .scatters import CODES, after, read
+from .scatters import CODES, after, moved, read
 from .strides import nest
 from .tasks import Family, Group, Phases, Task, Workshop, native, tell
 
@@ -102,15 +101,8 @@ class Rows:
         f.finish()
 
 
-def _moves(b: Bound, *names: str) -> bool:
-    """Whether elements are moved as they are."""
-    tensors: list[Tensor] = [*(b.args[n] for n in names), b.outs[0]]
-    return tensors[0].type not in OBJECTS and all(
-        t.type == tensors[0].type and t.quant == tensors[0].quant and t.size > 0 < t.rank for t in tensors)
-
-
 def _takes_window(b: Bound, _: Machine) -> bool:
-    return _moves(b, "x", "update") and b.args["start"].type in CODES
+    return moved(b, "x", "update") and b.args["start"].type in CODES
 
 
 def _make_window(w: Workshop, group: Group) -> Phases:
@@ -170,7 +162,7 @@ class Turned:
 
 
 def _takes_turned(b: Bound, _: Machine) -> bool:
-    return _moves(b, "x") and b.args["lengths"].type in CODES
+    return moved(b, "x") and b.args["lengths"].type in CODES
 
 
 def _make_turned(w: Workshop, group: Group) -> Task:
@@ -216,7 +208,7 @@ class Triangle:
 
 
 def _takes_triangle(b: Bound, _: Machine) -> bool:
-    return _moves(b, "x") and b.args["k"].type in CODES
+    return moved(b, "x") and b.args["k"].type in CODES
 
 
 def _make_triangle(w: Workshop, group: Group) -> Task:

@@ -159,12 +159,17 @@ def flat(p: Place, axis: int, shape: Shape) -> Place:
     return replace(p, shape=shape, strides=strides, border=Border())
 
 
+def moved(b: Bound, *names: str) -> bool:
+    """Whether elements of arguments become those of the result as they are."""
+    tensors: list[Tensor] = [*(b.args[n] for n in names), b.outs[0]]
+    return tensors[0].type not in OBJECTS and all(
+        t.type == tensors[0].type and t.quant == tensors[0].quant and t.size > 0 < t.rank for t in tensors)
+
+
 def plain(b: Bound, *names: str) -> bool:
-    """Whether elements are moved as they are, by indices of 32 or 64 bits."""
-    moved: list[Tensor] = [*(b.args[n] for n in names), b.outs[0]]
+    """The same, by indices of 32 or 64 bits."""
     indices: Tensor = b.args["indices"]
-    return moved[0].type not in OBJECTS and indices.type in CODES and indices.size > 0 and all(
-        t.type == moved[0].type and t.quant == moved[0].quant and t.size > 0 < t.rank for t in moved)
+    return indices.type in CODES and indices.size > 0 and moved(b, *names)
 
 
 def _takes_picked(b: Bound, _: Machine) -> bool:
