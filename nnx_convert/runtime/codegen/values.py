@@ -62,8 +62,9 @@ def _select(f: Function, lanes: int, scalars: Sequence[Scalar], values: Sequence
 def _floats(name: str, act: int) -> Emit:
     """An operation of floats that chains of FLOAT32 have, for others."""
     def emit(f: Function, lanes: int, scalars: Sequence[Scalar], values: Sequence[str]) -> str:
-        type, given = vector(lanes, scalars[0].code), (*values, *values) if name == "SQUARE" else values
-        return f.clamp(type, CODE[name][0](f, type, *given), *BOUNDS[act])
+        (code, names), type = CODE[name], vector(lanes, scalars[0].code)
+        given = dict(zip(dict.fromkeys(names), values, strict=True))
+        return f.clamp(type, code(f, type, *(given[n] for n in names)), *BOUNDS[act])
     return emit
 
 
