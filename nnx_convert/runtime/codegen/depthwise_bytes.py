@@ -28,7 +28,7 @@ from .integers import bounded, clipped, flipped, lift, pairs, quads, quartered, 
 from .ir import Function, Module, vector
 from .machine import Machine
 from .places import Place
-from .requantise import NOTHING, Range, Scaling, block, cut_by, scaled
+from .requantise import CROWDED, NOTHING, Range, Scaling, block, cut_by, scaled
 from .tasks import Family, Group, Task, Workshop, native
 
 #: Taps of one row of a filter that meet cells woven together: for each cell the tap's column, or -1.
@@ -126,7 +126,7 @@ class Strip:
             steps = list[str]()
             for v, t in enumerate(total):
                 steps.append(scaled(f, self.formula, lanes, t, blocks_, v * size))
-                if self.formula == "shifts":     # which takes more registers than the others
+                if self.formula in CROWDED:
                     f.fence()
                 if not f.machine.x86 and (v + 1 == vectors or vectors > 2):
                     blocks_ = f.behind(blocks_, kind, steps[-2:])

@@ -14,14 +14,15 @@ from ...types import Array
 from .integers import STRETCH, clipped, flipped, halved, quartered, shuffled, widened, woven
 from .ir import Function, Module, number, vector
 from .machine import Machine
-from .requantise import PARAMETERS, SIZES, Range, Scaling, block, blocks, by_formula, kept, narrowed, parameters
+from .requantise import (
+    CROWDED, PARAMETERS, SIZES, Range, Scaling, block, blocks, by_formula, kept, narrowed, parameters)
 from .sums import Addition
 from .tiles import lasting
 
 #: Elements of 32 bits in a stretch.
 QUARTER = STRETCH // 4
 #: Registers that a pixel takes beside its parameters: where it is only scaled to floats and back, and otherwise.
-PLAIN, CROWDED = 10, 20
+PLAIN, OTHERWISE = 10, 20
 #: What every epilogue is handed: see `Epilogue`.
 ENDING = (("ptr noalias readonly", "%S"), ("ptr", "%C"), ("ptr noalias readonly", "%blocks"), ("i64", "%count"),
           ("ptr", "%E"), ("i64", "%x"))
@@ -164,9 +165,9 @@ class Epilogue:
 
     def _many(self, machine: Machine) -> bool:
         """Whether all parameters, beside what else a pixel takes, are more than registers hold."""
-        plain = self.added is None and self.formula != "shifts"
+        plain = self.added is None and self.formula not in CROWDED
         each = sum(SIZES[p] for p in PARAMETERS[self.formula]) // SIZES["i32"]
-        return each * self.vectors > lasting(machine) - (PLAIN if plain else CROWDED)
+        return each * self.vectors > lasting(machine) - (PLAIN if plain else OTHERWISE)
 
     def _parameters(self, f: Function, j: int) -> list[str]:
         """Those of a vector of channels."""
@@ -181,7 +182,7 @@ class Epilogue:
             x = f.load(kind, s, j * size, size)
             x = f.let(f"add {kind} {x}, {more}") if more else x
             steps.append(by_formula(f, self.formula, lanes, x, given[j] if given else self._parameters(f, j)))
-            if self.formula == "shifts":         # what is read of the next vector stays behind: see `Function.fence`
+            if self.formula in CROWDED:          # what is read of the next vector stays behind: see `Function.fence`
                 f.fence()
         if self.added:
             others = loaded(f, lanes, self.vectors, e, self.added.second)

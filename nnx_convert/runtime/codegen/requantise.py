@@ -38,6 +38,8 @@ TOGETHER = 128
 TOWARD_ZERO = 11
 #: Formulas in FLOAT32 whose last step is a product and a sum that may be cut.
 CUT = frozenset({"above", "around", "finely above", "finely around"})
+#: Those that take more registers than the others, so that vectors have to come one after the other.
+CROWDED = frozenset({"shifts"})
 
 
 @frozen
