@@ -1,7 +1,7 @@
 """A model run by native code for a machine, and by NumPy: both answers."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,6 +114,21 @@ def tensors(model: Model, given: Sequence[Array]) -> list[Tensor]:
 def left_to(model: Model, given: Sequence[Array], machine: Machine) -> Program:
     """The program in which what a machine does natively is left to it."""
     return bind(model, tensors(model, given), Options(1, call, elsewhere=lambda b: taken(b, machine)))
+
+
+def runs(make: Callable[[np.random.Generator], Net | None], machine: str, seed: int, here: int, elsewhere: int
+         ) -> Iterator[tuple[Net, list[Array], list[Array]]]:
+    """Models that are drawn, NumPy's answers, and native code's, which does all of them: so many tries for this
+    machine, and for another one of `EVERY`; at least two of which are models."""
+    rng, ran = np.random.default_rng(seed), 0
+    for n in range(here if machine == "host" else elsewhere):
+        net = make(rng)
+        if net is not None:
+            want, got, native = both(net.model, net.given, EVERY[machine], 1 + n % 2)
+            assert native == len(net.model.operations)
+            yield net, want, got
+            ran += 1
+    assert ran > 1
 
 
 def both(model: Model, given: Sequence[Array], machine: Machine, threads: int) -> tuple[list[Array], list[Array], int]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from natively import MACHINES, NEAR, Net, apart, both, draw, reach
+from natively import MACHINES, NEAR, Net, apart, both, draw, reach, runs
 
 from nnx_convert import OperandCode
 
@@ -45,15 +45,8 @@ MAKES = {"responses": responses, "squares": squares}
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("family", MAKES)
 def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
-    rng, ran = np.random.default_rng(41), 0
-    for n in range(10 if machine == "host" else 4):
-        net = MAKES[family](rng)
-        if net is None:
-            continue
-        want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
-        assert native == 1 and apart(got, want) <= (HALF if got[0].dtype == np.float16 else NEAR), n
-        ran += 1
-    assert ran > 1
+    for n, (_, want, got) in enumerate(runs(MAKES[family], machine, 41, 10, 4)):
+        assert apart(got, want) <= (HALF if got[0].dtype == np.float16 else NEAR), n
 
 
 def test_what_is_no_number_spreads_as_far_as_the_radius() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from natively import MACHINES, Net, both, draw
+from natively import MACHINES, Net, draw, runs
 from odd import outcome
 
 from nnx_convert import OperandCode
@@ -76,12 +76,9 @@ MAKES = {"window": window, "rows": rows, "turned": turned, "triangle": triangle}
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("family", MAKES)
 def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
-    rng = np.random.default_rng(31)
-    for n in range(12 if machine == "host" else 3):
-        net = MAKES[family](rng)
-        want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
-        assert native == 1 and got[0].dtype == want[0].dtype
-        np.testing.assert_array_equal(got[0], want[0], err_msg=f"{n} {net.given}")
+    for net, want, got in runs(MAKES[family], machine, 31, 12, 3):
+        assert got[0].dtype == want[0].dtype
+        np.testing.assert_array_equal(got[0], want[0], err_msg=f"{net.given}")
 
 
 @pytest.mark.parametrize("starts", [(0, 3), (-1, 0), (2, -2 ** 31), (2 ** 62, 0), (2 ** 62, 9), (1, 2)])

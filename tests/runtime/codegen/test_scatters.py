@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from natively import MACHINES, Net, both, draw
+from natively import MACHINES, Net, both, draw, runs
 from odd import outcome
 
 from nnx_convert import OperandCode
@@ -70,11 +70,7 @@ MAKES = {"along": along, "tuples": tuples}
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("family", MAKES)
 def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
-    rng = np.random.default_rng(29)
-    for n in range(5 if machine == "host" else 2):
-        net = MAKES[family](rng)
-        want, got, native = both(net.model, net.given, MACHINES[machine], 1 + n % 2)
-        assert native == len(net.model.operations)
+    for net, want, got in runs(MAKES[family], machine, 29, 5, 2):
         for i, (g, w) in enumerate(zip(got, want, strict=True)):
             assert g.dtype == w.dtype
             np.testing.assert_array_equal(g, w, err_msg=f"{net.model.operations[i]}")
