@@ -50,21 +50,20 @@ def ahead_of(model: Model, inputs: Sequence[Tensor | None], options: Options) ->
     done, waiting, elsewhere = list[int](), set[Slot](), False
     for n, o in enumerate(model.operations):
         try:
-            step = None if waiting.intersection(o.inputs) else binder.advance(n)
+            if waiting.intersection(o.inputs):
+                raise Dynamic
+            step = binder.advance(n)
         except Dynamic:
             waiting.update(o.outputs)
-            continue
-        if waiting.intersection(o.inputs):
-            waiting.update(o.outputs)
-            continue
-        done.append(n)
-        elsewhere |= step is not None and step.elsewhere
-    return _part(model, binder, done) if elsewhere else None
+        else:
+            done.append(n)
+            elsewhere |= step is not None and step.elsewhere
+    return _part(model, binder, frozenset(done)) if elsewhere else None
 
 
-def _part(model: Model, binder: Binder, done: Sequence[int]) -> Ahead:
+def _part(model: Model, binder: Binder, numbers: frozenset[int]) -> Ahead:
     """The operations of these numbers as a model."""
-    rest = [o for n, o in enumerate(model.operations) if n not in set(done)]
+    done, rest = sorted(numbers), [o for n, o in enumerate(model.operations) if n not in numbers]
     wanted = dict.fromkeys(i for i in (*(i for o in rest for i in o.inputs), *model.outputs))
     made = {i for n in done for i in model.operations[n].outputs}
     found = {i: t for i in wanted if i in made and isinstance(t := binder.arg(i), Tensor)}
@@ -72,7 +71,7 @@ def _part(model: Model, binder: Binder, done: Sequence[int]) -> Ahead:
     origin = tuple(model.origin[n] for n in done) if model.origin else ()
     part = Model(model.operands, tuple(model.operations[n] for n in done), model.inputs, outputs, model.relaxed,
                  tuple(model.checked[n] for n in done), default_rim(model.operands, model.inputs, outputs), origin)
-    return Ahead(part, frozenset(done), tuple(found[i] for i in outputs),
+    return Ahead(part, numbers, tuple(found[i] for i in outputs),
                  {i: t for i, t in found.items() if t.data is not None})
 
 
