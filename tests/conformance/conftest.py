@@ -34,7 +34,8 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     chosen = "native" if case is not None and case.params.get("name") in AMPLIFIED else str(request.param)
     monkeypatch.setenv(VARIABLE, chosen)
     monkeypatch.setattr(effort, "LEAST", 0.0)
-    monkeypatch.setattr(pages, "MEMORY", Guarded(guarded_end(request.node.nodeid, os.environ.get("NNX_GUARDS")) == "behind"))
+    end = guarded_end(request.node.nodeid, os.environ.get("NNX_GUARDS"))
+    monkeypatch.setattr(pages, "MEMORY", Guarded(behind=end == "behind"))
     return chosen
 
 
