@@ -120,6 +120,8 @@ class Function:
     def add(self, a: Operand, b: Operand) -> str:
         """The sum of two 64-bit integers that does not overflow."""
         a, b = last(a, b)
+        if fixed(a):
+            return str(int(a) + int(b))
         return str(a) if b in (0, "0") else str(b) if a in (0, "0") else self.let(f"add nsw i64 {a}, {b}")
 
     def mul(self, a: Operand, b: Operand) -> str:
@@ -127,6 +129,8 @@ class Function:
         if 0 in (a, b) or "0" in (a, b):
             return "0"
         a, b = last(a, b)
+        if fixed(a):
+            return str(int(a) * int(b))
         return str(a) if b in (1, "1") else str(b) if a in (1, "1") else self.let(f"mul nsw i64 {a}, {b}")
 
     def div(self, a: Operand, by: int) -> str:
@@ -330,9 +334,14 @@ class Function:
         self.module.add(self.name, "\n".join((head, *self._lines, "}")))
 
 
+def fixed(a: Operand) -> bool:
+    """Whether an operand is a number."""
+    return not str(a).startswith("%")
+
+
 def last(a: Operand, b: Operand) -> tuple[Operand, Operand]:
     """Two operands, a number behind a value: there `merging` looks for it."""
-    return (a, b) if str(a).startswith("%") else (b, a)
+    return (b, a) if fixed(a) else (a, b)
 
 
 def vector(lanes: int, element: str = "float") -> str:

@@ -19,13 +19,17 @@ NAME, CALL = re.compile(r"@(\w+)"), re.compile(r"(.*\bcall [^@]*)@(\w+)\((.*)\)$
 #: A line whose last number may differ: a distance of addresses, arithmetic or a comparison of 64-bit integers.
 LAST = re.compile(r"  (?:%v\d+ = )?(?:getelementptr i8, ptr \S+ i64|(?:add|mul|sub|udiv|urem)(?: nsw)? i64 \S+"
                   r"|icmp \w+ i64 \S+)$")
-#: What may differ in a call of the module's own functions, of what is taken of the stack, and in vectors.
+#: What may differ in a call of the module's own functions and in the next, of what is taken of the stack, in vectors.
 GIVEN, STACK = re.compile(r"\bi64 (-?\d+)"), re.compile(r"(alloca \[)(\d+)")
 #: A vector's type stands before it, where it is the second of two behind the first.
 VECTOR = r"(<(\d+) x (?:i(8|16|32|64)|float)>)(?: %\w+,)? "
-SPLAT = re.compile(rf"((?:= (?:add|sub|fadd|fmul|and|or|xor) |@llvm\.(?:sadd\.sat|smax|smin|fma)\.).*{VECTOR})"
-                   r"(splat \((?:i\d+|float) [^)]+\))")
+SPLAT = re.compile(r"((?:= (?:add|sub|fadd|fmul|fdiv|and|or|xor|bitcast) |@llvm\.(?:sadd\.sat|smax|smin|fma)\.)"
+                   rf".*{VECTOR})(splat \((?:i\d+|float) [^)]+\))")
 TYPE = re.compile(f"{VECTOR}$")
+#: Two numbers of which one is chosen; how many bytes are filled or copied, so many that a call of the library costs
+#: little more than as many stores.
+CHOICE, MOVED = re.compile(r" = select i1 \S+, i64 "), re.compile(r" @llvm\.mem(set|cpy)\..*, i64 (\d+), i1 false\)$")
+ENOUGH = {"set": 64, "cpy": 256}
 #: A division by something that is told.
 DIVIDED = re.compile(r"^  (%v\d+) = u(div|rem) i64 (\S+), (%t\d+)$", re.M)
 #: Bytes of a number or an address in a table.
@@ -86,6 +90,8 @@ class Draft:
             self.held.update(NAME.findall(match[3] if match else line))
             if match:
                 self.calls[len(self.lines)] = match[1], match[2], match[3]
+        elif CHOICE.search(line) or (moved := MOVED.search(line)) and int(moved[2]) >= ENOUGH[moved[1]]:
+            line = GIVEN.sub(rf"i64 {MARK}\1{MARK}", line)
         elif line[-1:].isdigit():
             head, _, number = line.rpartition(" ")
             if number[0] != "%":                 # else it is a value

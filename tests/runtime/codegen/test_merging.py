@@ -56,6 +56,24 @@ def looped(f: Function, n: int) -> str:
     return f.loop(0, n, 1, [("i64", "%x")], lambda i, now: [f.add(now[0], f.mul(i, n))])[0]
 
 
+def chosen(f: Function, n: int) -> str:
+    """One of two numbers of its own, and the least of another and the argument."""
+    one = f.select(f.let(f"icmp slt i64 %x, {20 * n}"), "i64", str(n), str(5 * n))
+    return f.add(one, f.least("%x", 500 + n))
+
+
+def moved(f: Function, n: int) -> str:
+    """What is last in so many bytes, copied over others that were filled."""
+    filled, copied = 64 + 8 * n, 304 + 8 * n
+    room, other = f.let("alloca [4096 x i8], align 8"), f.let("alloca [4096 x i8], align 8")
+    f.fill(room, 3, 4096)
+    f.fill(room, 1, filled)
+    f.store("i64", "%x", other, copied - 8, 8)
+    f.copy(f.at(room, copied), other, copied)
+    edge = f.add(f.load("i64", room, filled - 8, 8), f.load("i64", room, filled, 8))
+    return f.add(f.add(f.load("i64", room, 2 * copied - 8, 8), edge), n)
+
+
 def calling(f: Function, n: int) -> str:
     """Two others, of which one has another number and is another one, too."""
     one, other = inner(f.module, f"a{n}", divided, n + 1), inner(f.module, f"b{n}", looped, 2 * n)
@@ -88,7 +106,7 @@ def module(body: Body, numbers: Sequence[int]) -> Module:
     return m
 
 
-@pytest.mark.parametrize("body", [divided, stacked, bounded, held, crowded, looped, calling])
+@pytest.mark.parametrize("body", [divided, stacked, bounded, held, crowded, looped, chosen, moved, calling])
 def test_what_is_left_computes_the_same(body: Body) -> None:
     numbers = (7, 12, 60, 3)
     m = module(body, numbers)
@@ -114,6 +132,23 @@ def test_vectors_are_read_where_they_are_needed_where_registers_are_few(body: Bo
     left, _ = merged(module(body, (7, 60))._functions, REGISTERS)
     loads = [line for line in left["g0"].split("\n") if f"load {VECTOR}, ptr %c" in line]
     assert sum("!invariant.load" in line for line in loads) == lasting and len(loads) == lasting + read
+
+
+@pytest.mark.parametrize(("sizes", "count"), [((16, 32), 3), ((63, 64), 3), ((64, 65), 2)])
+def test_few_bytes_are_filled_without_a_call(sizes: tuple[int, int], count: int) -> None:
+    def few(f: Function, n: int) -> str:
+        room = f.let("alloca [128 x i8], align 8")
+        f.fill(room, 7, 128)
+        f.fill(room, 0, n)
+        return f.load("i64", room, 16, 8)
+    m = module(few, sizes)
+    assert len(merged(m._functions, REGISTERS)[0]) == count
+    assert results(m.texts(1), 0, 2) == [0 if n > 16 else 0x0707070707070707 for n in sizes]
+
+
+def test_numbers_are_added_and_multiplied_where_they_are_known() -> None:
+    f = Function(Module(host()), "g", (("i64", "%x"),))
+    assert (f.add("3", 4), f.mul(3, "-4"), f.add(f.mul("5", 2), "%x")) == ("7", "-12", "%v1")
 
 
 def test_what_differs_in_nothing_has_no_table() -> None:
