@@ -123,7 +123,7 @@ def LOGICAL_OR(x: T, y: T) -> Bools:
 @op({B8: 29})
 def LOGICAL_NOT(x: T) -> Bools:
     """not x."""
-    return x
+    return truth(x, x)
 
 
 @op(FROM29I, Rule("cond, x and y have one shape", lambda cond, x, y: cond.shape == x.shape == y.shape))
