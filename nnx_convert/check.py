@@ -17,7 +17,7 @@ from .codes import LEVELS, level_of, spelt
 from .convert import Data, Progress, Source, at_size_1, folder_of, import_graph, kind, lowered, read, sizes
 from .emit.levels import predicate
 from .emit.report import first
-from .emit.verdicts import Verdict, verdicts
+from .emit.verdicts import HOLDS, Verdict, verdicts
 from .errors import NnxError, UsageError
 from .frozen import frozen
 from .graph import Graph
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 #: What is said where no option and no level changes anything.
 REPLACE = "no option or level changes this: replace it in the model, or leave it to the host"
 #: The same where the table has a rule that the operation breaks.
-HOLD = "no option or level changes this: export the model so that it holds, or leave it to the host"
+HOLD = "no option or level changes this: export the model so that it keeps this rule, or leave it to the host"
+#: The same of an operation that is not taken for what its subgraphs hold.
+INNER = "it is taken where the operations are that it holds: see those"
 #: The same of a model whose source file is not at hand.
 RECONVERT = "convert the source file for this target"
 #: What --fail-on can ask, as a number of a check.
@@ -222,7 +224,9 @@ def _checked(model: Model, target: Target, own: Sequence[Verdict], changes: Mapp
     found = []
     for v in own:
         change = changes.get(v.place.origin, REPLACE if changes else RECONVERT)
-        if change == REPLACE and (of_table(v.place.name, v.rule) or target.limits and target.limits.has(v.rule)):
+        if change == REPLACE and v.rule == HOLDS:
+            change = INNER
+        elif change == REPLACE and (of_table(v.place.name, v.rule) or target.limits and target.limits.has(v.rule)):
             change = HOLD
         found.append(v if v.taken else replace(v, change=change))
     return Check(model, target, tuple(found))

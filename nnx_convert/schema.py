@@ -94,6 +94,7 @@ class Checked:
     level: int                           # first feature level that takes it
     outputs: tuple[Tensor, ...]
     deferred: tuple[str, ...]            # rules only execution can decide
+    declared: tuple[Tensor, ...] = ()    # the outputs as they were asked for
 
 
 class Test(NamedTuple):
@@ -204,7 +205,7 @@ class OpDef:
         level = max(level, self._run(rules, deferred))
         inferred = self.infer(args, len(outputs))
         level = max(level, self._outputs(inferred, outputs, where["out"]))
-        return Checked(placed, args, level, inferred, tuple(deferred))
+        return Checked(placed, args, level, inferred, tuple(deferred), tuple(outputs))
 
     def _run(self, tests: Iterable[Test], deferred: list[str]) -> int:
         """The level that the limits broken here take; those undecided go to `deferred`."""

@@ -91,13 +91,16 @@ class Target:
             return f"{op.name} is {'a composite' if op.code is None else 'of NNAPI-EX'}"
         if isinstance(verdict, Exception):
             return str(verdict)
-        return self._of_level(op, verdict.level) or ("" if self.limits is None else self.limits.fault(op, verdict))
+        return self._of_level(op, verdict) or ("" if self.limits is None else self.limits.fault(op, verdict))
 
-    def _of_level(self, op: OpDef, level: int) -> str:
-        """Why the feature level does not take what takes this one."""
-        if level == FeatureLevel.EXPERIMENTAL:
+    def _of_level(self, op: OpDef, verdict: Checked) -> str:
+        """Why the feature level does not take an operation that the table takes."""
+        if verdict.level == FeatureLevel.EXPERIMENTAL:
             return "" if self.experimental else f"{op.name} is experimental"
-        return f"{op.name} takes level {level_name(level)}" if level > self.level else ""
+        if verdict.level <= self.level:
+            return ""
+        from .since import reason
+        return f"{op.name} {reason(op, verdict)}"
 
     def __str__(self) -> str:
         extras = [n for n, there in (("EX", self.ex), ("DENSIFY", self.experimental)) if there]

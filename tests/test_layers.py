@@ -25,8 +25,8 @@ MAY: dict[str, tuple[str, ...]] = {
 }
 #: What a top-level module or package belongs to, where that is not its own name.
 LAYER = {"contents": "types", "frozen": "symbols", "resources": "errors", "reading": "errors",
-         "device_limits": "target", "builder": "model", "artifact": "model", "__init__": "top", "__main__": "cli",
-         "cli_run": "cli",
+         "device_limits": "target", "since": "target", "builder": "model", "artifact": "model", "__init__": "top",
+         "__main__": "cli", "cli_run": "cli",
          **dict.fromkeys(("aot", "archived", "arrays", "check", "comparison", "inspection", "measuring", "page",
                           "peers", "record"), "convert")}
 #: Heavy packages -> the layers that may import them.

@@ -33,10 +33,10 @@ def test_sparse_is_keep_or_fold() -> None:
 X, NOTHING = Tensor(F32, (2,)), OpError("ABS", "TENSOR_INT32 is not accepted")
 #: Target, operation, its inputs (none: refused by the table), words of the fault.
 FAULTS: list[tuple[Target, OpDef, list[Tensor | Scalar], str]] = [
-    (Target(29), ops.elementwise.ABS, [X], ""), (Target(28), ops.elementwise.ABS, [X], "ABS takes level 29"),
+    (Target(29), ops.elementwise.ABS, [X], ""), (Target(28), ops.elementwise.ABS, [X], "ABS is there from 29"),
     (Target(27), ops.ex.ABS_EX, [X], ""), (Target(31, ex=False), ops.ex.ABS_EX, [X], "ABS_EX is of NNAPI-EX"),
     (Target(7), ops.shape.REVERSE, [X, Tensor(I32, (1,))], ""),
-    (Target(31), ops.shape.REVERSE, [X, Tensor(I32, (1,))], "REVERSE takes level 7"),
+    (Target(31), ops.shape.REVERSE, [X, Tensor(I32, (1,))], "REVERSE is there from 7"),
     (Target(), ops.host.SQUARE, [X], "SQUARE is a composite"), (Target(), ops.elementwise.ABS, [], "not accepted"),
     (Target(27, False, False), host_twin(ops.host.SQUARE), [X], ""),
     (Target(), ops.elementwise.ELU, [X, Scalar(Type.FLOAT32, 1.0)], "")]

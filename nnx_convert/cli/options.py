@@ -37,7 +37,8 @@ class Device(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generi
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The text itself, where it is one of these."""
-        if value not in LEVELS and not value.endswith(".toml"):
+        level = codes.level_of(value) if value.removeprefix("fl").isdecimal() else None
+        if level not in codes.LEVELS and not value.endswith(".toml"):
             self.fail(f"{value!r} is neither a level ({', '.join(LEVELS)}) nor a .toml file", param, ctx)
         return value
 

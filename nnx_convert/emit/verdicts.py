@@ -7,10 +7,10 @@ from ..codes import FeatureLevel
 from ..frozen import frozen
 from ..model import Model
 from ..schema import Checked, OpDef
+from ..since import reason
 from ..target import Target
-from ..types import Tensor
 from .facts import Hosts, kind
-from .levels import Place, every_model, reason
+from .levels import Place, every_model
 
 #: What is said of an operation that would run a model on the device which the device does not take whole.
 HOLDS = "holds operations that do not run on the device"
@@ -46,10 +46,9 @@ def verdicts(model: Model, target: Target) -> tuple[Verdict, ...]:
         for n, (o, c) in enumerate(zip(m.operations, m.checked, strict=True)):
             place = Place(k, n, o.op.name.removeprefix("host."), m.origin[n] if m.origin else "")
             levelled = not (o.op.host or o.op.ex or c.level == FeatureLevel.EXPERIMENTAL)
-            outputs = [m.operands[i].tensor() for i in o.outputs]
-            rule = hosts.why(place.origin, place.name) if o.op.host else broken(o.op, c, outputs, target)
+            rule = hosts.why(place.origin, place.name) if o.op.host else broken(o.op, c, target)
             rule = rule or HOLDS * (not taken[n]) or (
-                reason(o.op, c, outputs) if levelled and c.level > FeatureLevel.LEVEL_1 else home(o.op))
+                reason(o.op, c) if levelled and c.level > FeatureLevel.LEVEL_1 else home(o.op))
             found.append(Verdict(place, kind(o.op), taken[n], c.level if levelled else None, rule, piece.get(n)))
     return tuple(found)
 
@@ -59,11 +58,9 @@ def home(op: OpDef) -> str:
     return {"EX": "is of NNAPI-EX", "DENSIFY": "is experimental"}.get(kind(op), "is there from the first level on")
 
 
-def broken(op: OpDef, c: Checked, outputs: Sequence[Tensor], target: Target) -> str:
+def broken(op: OpDef, c: Checked, target: Target) -> str:
     """Why the device does not take an operation that is none of the host's by itself; empty where it does."""
-    fault = target.fault(op, c)
-    of_level = fault and not op.ex and target.level < c.level != FeatureLevel.EXPERIMENTAL
-    return reason(op, c, outputs) if of_level else fault
+    return target.fault(op, c).removeprefix(f"{op.name} ")
 
 
 def taker(target: Target) -> Callable[[Model, int], bool]:

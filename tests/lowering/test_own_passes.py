@@ -118,13 +118,13 @@ def test_the_command_tells_the_trace(command: list[str], tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     assert ended([*command, "--target", "27", "--trace-passes"]) == ExitCode.GOOD
     err = capsys.readouterr().err.splitlines()
-    assert "host: op 0 CONV_2D: to_host on CONV_2D: CONV_2D takes level 29" in err
+    assert "host: op 0 CONV_2D: to_host on CONV_2D: CONV_2D takes TENSOR_QUANT8_SYMM_PER_CHANNEL as w from 29" in err
     assert ended([*command, "--target", "27", "--trace-passes", "--json"]) == ExitCode.GOOD
     out, none = capsys.readouterr()
     trace = json.loads(out)["trace"]
     assert not none and len(trace) == len(err)
     assert {"pass": "host", "rule": "to_host", "origin": "op 0 CONV_2D", "operation": "CONV_2D", "did": True,
-            "why": "CONV_2D takes level 29"} in trace
+            "why": "CONV_2D takes TENSOR_QUANT8_SYMM_PER_CHANNEL as w from 29"} in trace
     assert ended([*command, "--json"]) == ExitCode.GOOD
     assert "trace" not in json.loads(capsys.readouterr().out)
 

@@ -217,7 +217,7 @@ REFUSED: dict[str, tuple[Graph, str]] = {
                "y is not dequantised"),
     "scale": (group(two(e.MUL), Q8, [THREE, THREE], 0.001, 0), "the output's scale does not exceed"),
     "matrices": (group(lambda g, xs: g(host.MATMUL, *xs, adj_x=False, adj_y=True), Q8S, [THREE, THREE], 0.5, 0),
-                 "BATCH_MATMUL takes level 6"),
+                 "BATCH_MATMUL is there from 6"),
 }
 
 
