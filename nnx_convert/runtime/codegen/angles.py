@@ -11,6 +11,7 @@ import numpy as np
 
 from .ir import Function, mangled, number, parts, vector
 from .mathematics import flags, horner, integers, select
+from .places import ITEM
 
 #: Angles from here on are brought down by integers, and the exponent, as it is stored, of the smallest of them.
 LARGE, EXPONENT = 2.0 ** 20, 127 + 20
@@ -68,15 +69,25 @@ def _reduced(f: Function, type: str, x: str) -> tuple[str, str]:
     size = f.call(type, f"llvm.fabs.{mangled(type)}", (type, x))
     large = f.let(f"fcmp oge {type} {size}, {number(type, LARGE)}")
     some = f.call("i1", f"llvm.vector.reduce.or.v{lanes}i1", (flags(type), large))
+    rooms = [f.room(kind) for kind in (type, type, whole)]
 
-    def lane(i: str, now: list[str]) -> list[str]:
-        value = f.let(f"extractelement {type} {x}, i64 {i}")
-        found = _by_integers(f, value)
-        good = f.let(f"extractelement {flags(type)} {large}, i64 {i}")
-        put = [f.let(f"insertelement {kind} {v}, {element} {w}, i64 {i}") for kind, element, v, w in zip(
-            (type, whole), ("float", "i32"), now, found, strict=True)]
-        return [f.select(good, kind, a, b) for kind, a, b in zip((type, whole), put, now, strict=True)]
-    angle, quarters = f.loop(0, f.select(some, "i64", str(lanes), "0"), 1, [(type, angle), (whole, quarters)], lane)
+    def one(i: str, _: list[str]) -> None:
+        place, *found = (f.at(room, f.mul(i, ITEM)) for room in rooms)
+        value = f.load("float", place)
+
+        def put() -> None:
+            for kind, made, at in zip(("float", "i32"), _by_integers(f, value), found, strict=True):
+                f.store(kind, made, at)
+        size = f.call("float", "llvm.fabs.f32", ("float", value))
+        f.when(f.let(f"fcmp oge float {size}, {number('float', LARGE)}"), put)
+
+    def all_(_: str, now: list[str]) -> list[str]:
+        """Lane by lane in memory: by a number that is no constant, a register has no lanes."""
+        for kind, value, room in zip((type, type, whole), (x, *now), rooms, strict=True):
+            f.store(kind, value, room)
+        f.loop(0, lanes, 1, [], one)
+        return [f.load(kind, room) for kind, room in zip((type, whole), rooms[1:], strict=True)]
+    angle, quarters = f.loop(0, f.let(f"zext i1 {some} to i64"), 1, [(type, angle), (whole, quarters)], all_)
     return angle, quarters
 
 

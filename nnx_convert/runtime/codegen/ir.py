@@ -95,6 +95,7 @@ class Function:
         self.module, self.name, self.args, self.exported = module, name, tuple(args), exported
         self.block = "entry"
         self._lines: list[str] = ["entry:"]
+        self._rooms: list[str] = []
         self._count = 0
 
     @property
@@ -150,6 +151,13 @@ class Function:
         return self.let(f"select i1 {condition}, {type} {yes}, {type} {no}")
 
     # Memory. Elements are aligned to their own size, no more.
+    def room(self, type: str) -> str:
+        """The address of a place for a vector in the frame, one for the whole function wherever it is asked for."""
+        self._count += 1
+        lanes, element = parts(type)
+        self._rooms.append(f"  %v{self._count} = alloca {type}, align {lanes * width(element) // 8}")
+        return f"%v{self._count}"
+
     def load(self, type: str, pointer: str, offset: Operand = 0, align: int = 4) -> str:
         """A value of a type from memory."""
         return self.let(f"load {type}, ptr {self.at(pointer, offset)}, align {align}")
@@ -331,7 +339,7 @@ class Function:
         args = ", ".join(f"{type} {name}" for type, name in self.args)
         linkage = "" if self.exported else "internal "
         head = f"define {linkage}{kind} @{self.name}({args}) #0 {{"
-        self.module.add(self.name, "\n".join((head, *self._lines, "}")))
+        self.module.add(self.name, "\n".join((head, self._lines[0], *self._rooms, *self._lines[1:], "}")))
 
 
 def fixed(a: Operand) -> bool:

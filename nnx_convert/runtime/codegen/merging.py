@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from .ir import parts, width
+
 #: What a function is handed beside its own arguments: where its numbers are.
 TOLD = "ptr noalias readonly %told"
 #: A function or a table, and a call of one.
@@ -22,9 +24,11 @@ LAST = re.compile(r"  (?:%v\d+ = )?(?:getelementptr i8, ptr \S+ i64|(?:add|mul|s
 #: What may differ in a call of the module's own functions and in the next, of what is taken of the stack, in vectors.
 GIVEN, STACK = re.compile(r"\bi64 (-?\d+)"), re.compile(r"(alloca \[)(\d+)")
 #: A vector's type stands before it, where it is the second of two behind the first.
-VECTOR = r"(<(\d+) x (?:i(8|16|32|64)|float)>)(?: %\w+,)? "
-SPLAT = re.compile(r"((?:= (?:add|sub|fadd|fmul|fdiv|and|or|xor|bitcast) |@llvm\.(?:sadd\.sat|smax|smin|fma)\.)"
-                   rf".*{VECTOR})(splat \((?:i\d+|float) [^)]+\))")
+VECTOR = r"(<\d+ x (?:i8|i16|i32|i64|float|double)>)(?: %\w+,)? "
+SPLAT = re.compile(r"((?:= (?:add|sub|fadd|fsub|fmul|fdiv|and|or|xor|bitcast) |@llvm\.(?:sadd\.sat|smax|smin|fma)\.)"
+                   rf".*{VECTOR})(splat \((?:i\d+|float|double) [^)]+\))")
+#: Here a block begins.
+LABEL = re.compile(r"^\w+:$", re.M)
 TYPE = re.compile(f"{VECTOR}$")
 #: Two numbers of which one is chosen; how many bytes are filled or copied, so many that a call of the library costs
 #: little more than as many stores.
@@ -97,7 +101,7 @@ class Draft:
             if number[0] != "%":                 # else it is a value
                 line = f"{head} {MARK}{number}{MARK}" if LAST.match(head) else STACK.sub(rf"\1{MARK}\2{MARK}", line)
         if "splat (" in line:
-            line = SPLAT.sub(rf"\1{MARK}\5{MARK}", line, count=1)
+            line = SPLAT.sub(rf"\1{MARK}\3{MARK}", line, count=1)
         self.lines.append(line)
 
     def text(self, found: Mapping[str, tuple[str, str]]) -> str:
@@ -132,15 +136,16 @@ class Told:
     same are read at its begin, or are multiples of such; `names` has their values by column.
 
     LLVM would read constants before a loop, and where registers are too few, again from the stack in it. So where half
-    of the registers would not hold them, those that are needed once are operands: they are in the table, too, and are
-    not `lasting`. Where LLVM is held (`Function.fence`), no vector is.
+    of the registers would not hold them, those that no block needs twice are operands: they are in the table, too, and
+    are not `lasting`. Where LLVM is held (`Function.fence`), no vector is; nor where some are of FLOAT64, since vectors
+    of as many of these as there are FLOAT32 in a register take two.
     """
 
     def __init__(self, text: Sequence[str], rows: Sequence[Sequence[str]], registers: int) -> None:
         self.text, self.columns = text, list(zip(*rows, strict=True))
-        times = Counter((_vector(before)[0], c) for before, c in zip(text, self.columns, strict=False)
-                        if _kind(c) == "splat")
-        held, many = any(FENCE in piece for piece in text), len(times) > registers // 2
+        times = self._times()
+        held = any(FENCE in piece for piece in text) or any("double" in type for type, _ in times)
+        many = len(times) > registers // 2
         self.lasting = {vector for vector, count in times.items() if not held and not (many and count == 1)}
         self.vectors: dict[tuple[str, Column], int] = {}
         self.told: list[Column] = []
@@ -155,6 +160,18 @@ class Told:
         for column in sorted({c for before, c in differing if _kind(c) != "splat" and not before.endswith("[")},
                              key=_order):
             self._add(column)
+
+    def _times(self) -> Counter[tuple[str, Column]]:
+        """How often the block that needs a vector most often does, by type and column."""
+        times, block = Counter[tuple[str, Column]](), Counter[tuple[str, Column]]()
+        for before, column in zip(self.text, self.columns, strict=False):
+            if LABEL.search(before):
+                block.clear()
+            if _kind(column) == "splat":
+                vector = _vector(before)[0], column
+                block[vector] += 1
+                times[vector] = max(times[vector], block[vector])
+        return times
 
     def _differs(self, before: str, column: Column) -> bool:
         """Whether what is in a column is in tables."""
@@ -245,7 +262,8 @@ def _vector(before: str) -> tuple[str, int]:
     """The type of the vector that follows, and its bytes: a power of two, on multiples of which it is."""
     match = TYPE.search(before)
     assert match is not None
-    return match[1], 1 << (int(match[2]) * int(match[3] or 32) // 8 - 1).bit_length()
+    lanes, element = parts(match[1])
+    return match[1], 1 << (lanes * width(element) // 8 - 1).bit_length()
 
 
 def _kind(column: Column) -> str:

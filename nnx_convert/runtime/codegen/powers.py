@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from .ir import Function, mangled, number, parts, vector
+from .ir import Function, number, parts, vector
 from .mathematics import flags, horner, integers, select
 
 #: Added to and taken from a number, it rounds it to an integer, which is in the low bits then.
@@ -73,7 +73,7 @@ def exp2(f: Function, double: str, x: str) -> str:
 def pow(f: Function, type: str, x: str, y: str) -> str:
     """x ** y."""
     double, yes = vector(parts(type)[0], "double"), flags(type)
-    size = f.call(type, f"llvm.fabs.{mangled(type)}", (type, x))
+    size = _size(f, type, x)
     found = _of_size(f, type, double, size, y)
     odd, whole = _parity(f, type, y)
     below = f.let(f"fcmp olt {type} {x}, {number(type, 0)}")
@@ -86,13 +86,21 @@ def pow(f: Function, type: str, x: str, y: str) -> str:
     return select(f, type, ones, number(type, 1), found)
 
 
+def _size(f: Function, type: str, x: str) -> str:
+    """|x| by its bits: `merging` sees this mask, and where registers are few, it is an operand."""
+    whole = integers(type)
+    bits = f.let(f"and {whole} {f.let(f'bitcast {type} {x} to {whole}')}, {number(whole, (1 << 31) - 1)}")
+    return f.let(f"bitcast {whole} {bits} to {type}")
+
+
 def _of_size(f: Function, type: str, double: str, size: str, y: str) -> str:
     """size ** y for a size from 0 up, y other than 0."""
-    log = log2(f, double, f.let(f"fpext {type} {size} to {double}"))
+    wide = f.let(f"fpext {type} {size} to {double}")
+    log = log2(f, double, wide)
     for end, value in ((0.0, -np.inf), (np.inf, np.inf)):
-        log = select(f, double, f.let(f"fcmp oeq {type} {size}, {number(type, end)}"), number(double, value), log)
+        log = select(f, double, f.let(f"fcmp oeq {double} {wide}, {number(double, end)}"), number(double, value), log)
     product = f.let(f"fmul {double} {log}, {f.let(f'fpext {type} {y} to {double}')}")
-    one = f.let(f"fcmp oeq {type} {size}, {number(type, 1)}")
+    one = f.let(f"fcmp oeq {double} {wide}, {number(double, 1)}")
     product = select(f, double, one, number(double, 0), product)
     return f.let(f"fptrunc {double} {exp2(f, double, f.clamp(double, product, -MOST, MOST))} to {type}")
 

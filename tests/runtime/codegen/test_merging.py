@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from nnx_convert.runtime.codegen.ir import Function, Module
+from nnx_convert.runtime.codegen.ir import Function, Module, number
 from nnx_convert.runtime.codegen.machine import host
 from nnx_convert.runtime.codegen.merging import TOLD, merged
 from nnx_convert.runtime.codegen.objects import Library, compiled
@@ -50,6 +50,24 @@ def crowded(f: Function, n: int) -> str:
     for k in (n, -n, 77, 77, n, *range(REGISTERS)):
         v = f.let(f"add {VECTOR} {v}, splat (i32 {k})")
     return f.let(f"sext i32 {f.let(f'extractelement {VECTOR} {v}, i64 2')} to i64")
+
+
+def repeated(f: Function, n: int) -> str:
+    """`crowded`, and its numbers again in another block."""
+    again = f.label()
+    first = crowded(f, n)
+    f.go(again)
+    f.start(again)
+    return f.add(first, crowded(f, n))
+
+
+def wide(f: Function, n: int) -> str:
+    """A sum of FLOAT64 with a number twice, and one that is the same in all."""
+    type = "<8 x double>"
+    v = f.let(f"sitofp {VECTOR} {f.splat(VECTOR, f.let('trunc i64 %x to i32'))} to {type}")
+    for k in (n, n, 77):
+        v = f.let(f"fadd {type} {v}, {number(type, k)}")
+    return f.let(f"fptosi double {f.let(f'extractelement {type} {v}, i64 7')} to i64")
 
 
 def looped(f: Function, n: int) -> str:
@@ -106,7 +124,8 @@ def module(body: Body, numbers: Sequence[int]) -> Module:
     return m
 
 
-@pytest.mark.parametrize("body", [divided, stacked, bounded, held, crowded, looped, chosen, moved, calling])
+@pytest.mark.parametrize("body", [divided, stacked, bounded, held, crowded, repeated, wide, looped, chosen, moved,
+                                  calling])
 def test_what_is_left_computes_the_same(body: Body) -> None:
     numbers = (7, 12, 60, 3)
     m = module(body, numbers)
@@ -127,10 +146,11 @@ def test_a_vector_of_numbers_is_told_where_its_type_is_before_it(pair: str, coun
     assert results(m.texts(1), 0, 2) == [6, 7]
 
 
-@pytest.mark.parametrize(("body", "lasting", "read"), [(bounded, 2, 0), (held, 0, 3), (crowded, 2, 1 + REGISTERS)])
+@pytest.mark.parametrize(("body", "lasting", "read"), [
+    (bounded, 2, 0), (held, 0, 3), (crowded, 2, 1 + REGISTERS), (repeated, 4, 2 + 2 * REGISTERS), (wide, 0, 3)])
 def test_vectors_are_read_where_they_are_needed_where_registers_are_few(body: Body, lasting: int, read: int) -> None:
     left, _ = merged(module(body, (7, 60))._functions, REGISTERS)
-    loads = [line for line in left["g0"].split("\n") if f"load {VECTOR}, ptr %c" in line]
+    loads = [line for line in left["g0"].split("\n") if "= load <8 x " in line]
     assert sum("!invariant.load" in line for line in loads) == lasting and len(loads) == lasting + read
 
 
