@@ -80,6 +80,7 @@ class Boxes:
         ramp = "<" + ", ".join(f"i32 {i}" for i in range(self.lanes)) + ">"
 
         def step(at: str, now: list[str]) -> list[str]:
+            f.fence()                            # a box and what is best so far take most of 16 registers
             place = f.at("%planes", at)
             gone = self._overlapped(f, given, [f.load(type, place, n * self.plane) for n in range(TOP, PLANES)])
             score = select(f, type, gone, number(type, LEAST), f.load(type, place))
@@ -97,11 +98,16 @@ class Boxes:
         return f.select(found, "i64", f.let(f"zext i32 {first} to i64"), "-1")
 
     def _overlapped(self, f: Function, box: list[str], boxes: list[str]) -> str:
-        """Whether intersection over union is the threshold or more; it is 0 where the union is empty."""
+        """Whether intersection over union is the threshold or more; it is 0 where the union is empty.
+
+        What is no number in a box is so in its area, and then in the union: the second corner need not tell it.
+        """
         type = vector(self.lanes)
-        larger, smaller = CODE["MAXIMUM"][0], CODE["MINIMUM"][0]
-        high, wide = (larger(f, type, f.let(f"fsub {type} {smaller(f, type, box[n + 2], boxes[n + 2])}, "
-                                            f"{larger(f, type, box[n], boxes[n])}"), number(type, 0)) for n in (0, 1))
+
+        def first(relation: str, n: int) -> str:
+            return select(f, type, f.let(f"fcmp {relation} {type} {box[n]}, {boxes[n]}"), box[n], boxes[n])
+        high, wide = (f.clamp(type, f.let(f"fsub {type} {first('olt', n + 2)}, {first('ogt', n)}"), 0, None)
+                      for n in (0, 1))
         both = f.let(f"fmul {type} {high}, {wide}")
         union = f.let(f"fsub {type} {f.let(f'fadd {type} {box[4]}, {boxes[4]}')}, {both}")
         empty = f.let(f"fcmp oeq {type} {union}, {number(type, 0)}")
@@ -162,19 +168,23 @@ class Detections:
         move = across_rows(f, lambda n: f.at(here, n * row), count, 4)
         there = f.at(anchors.base, f.add(anchors.offset, f.mul(at, anchors.strides[0])))
         anchor = across_rows(f, lambda n: f.at(there, n * anchors.strides[0]), count, 4)
-        corners = list[str](), list[str]()
-        for n in (0, 1):
-            size, scale = anchor[2 + n], [number(type, s) for s in self.scale[n::2]]
-            far = f.let(f"fdiv {type} {f.let(f'fmul {type} {size}, {move[n]}')}, {scale[0]}")
-            centre = f.let(f"fadd {type} {anchor[n]}, {far}")
-            grown = mathematics.exp(f, type, f.let(f"fdiv {type} {move[2 + n]}, {scale[1]}"))
-            half = f.let(f"fmul {type} {f.let(f'fmul {type} {size}, {grown}')}, {number(type, 0.5)}")
-            corners[0].append(f.let(f"fsub {type} {centre}, {half}"))
-            corners[1].append(f.let(f"fadd {type} {centre}, {half}"))
-        high, wide = (f.let(f"fsub {type} {b}, {a}") for a, b in zip(*corners, strict=True))
-        to = f.at(planes, f.mul(at, ITEM))
-        for plane, value in enumerate((*corners[0], *corners[1], f.let(f"fmul {type} {high}, {wide}")), TOP):
-            f.store(type, value, to, plane * self.boxes.plane)
+        to, plane = f.at(planes, f.mul(at, ITEM)), self.boxes.plane
+        scales = [number(type, v) for v in self.scale]
+        grown = [f.let(f"fdiv {type} {move[n]}, {scales[n]}") for n in (2, 3)]
+        for n in (0, 1):                         # centres wait where first corners will be: 16 registers are too few
+            far = f.let(f"fdiv {type} {f.let(f'fmul {type} {anchor[2 + n]}, {move[n]}')}, {scales[n]}")
+            f.store(type, f.let(f"fadd {type} {anchor[n]}, {far}"), to, (TOP + n) * plane)
+        f.fence()
+        sizes = list[str]()
+        for n in (0, 1):                         # one after the other, too
+            power = f.opaque(type, mathematics.exp(f, type, f.opaque(type, grown[n])))
+            half = f.let(f"fmul {type} {f.let(f'fmul {type} {anchor[2 + n]}, {power}')}, {number(type, 0.5)}")
+            centre = f.load(type, to, (TOP + n) * plane)
+            corners = f.let(f"fsub {type} {centre}, {half}"), f.let(f"fadd {type} {centre}, {half}")
+            for first, corner in zip((TOP, LOW), corners, strict=True):
+                f.store(type, corner, to, (first + n) * plane)
+            sizes.append(f.let(f"fsub {type} {corners[1]}, {corners[0]}"))
+        f.store(type, f.let(f"fmul {type} {sizes[0]}, {sizes[1]}"), to, AREA * plane)
 
     def _counted(self, f: Function, planes: str, scores: str, first: str, last: str) -> None:
         """The best score of each box from one class up to another as far as it is above the threshold."""

@@ -11,13 +11,15 @@ INT32, FLOAT32 = OperandCode.TENSOR_INT32, OperandCode.TENSOR_FLOAT32
 
 
 def detections(rng: np.random.Generator, regular: bool) -> Net:
-    """Boxes of every number around a vector's, scores of a few steps, some of which are no numbers."""
+    """Boxes of every number around a vector's, scores of a few steps; some of both are no numbers, or infinite."""
     images, count, classes = int(rng.integers(1, 3)), int(rng.choice([1, 5, 16, 33, 100])), int(rng.integers(2, 8))
     most, labels, each = (int(rng.integers(1, n)) for n in (12, 4, 6))
     scores = rng.integers(-3, 6, (images, count, classes)) / 4
     scores[rng.random(scores.shape) < 0.03] = rng.choice([np.nan, np.inf, -np.inf])
+    moves = rng.integers(-8, 9, (images, count, int(rng.integers(4, 7)))) / 4
+    moves[rng.random(moves.shape) < 0.01] = rng.choice([np.nan, np.inf, -np.inf, 1000])
     net = Net()
-    given = [net.input(scores), net.input(rng.integers(-8, 9, (images, count, int(rng.integers(4, 7)))) / 4),
+    given = [net.input(scores), net.input(moves),
              net.input(rng.integers(1, 9, (count, 4)) / 8)]
     more = [10.0, 10.0, 5.0, 5.0, regular, most, labels, each, float(rng.choice([0.0, 0.25, 0.5])),
             float(rng.choice([0.0, 0.3, 0.5, 1.5])), bool(rng.random() < 0.5)]

@@ -9,9 +9,9 @@ from stacks import SETS, TRIED, spilt
 
 from nnx_convert.runtime.codegen.ir import Module
 
-#: Functions that are no products of tiles, and have more numbers than registers: stages of a transform, decoded
-#: boxes and their suppression. So many instructions of theirs may touch the stack.
-LONG = {"fourier": 56, "detections": 16, "suppressed": 2}
+#: Functions that are no products of tiles, and have more numbers than registers: stages of a transform. So many
+#: instructions of theirs may touch the stack.
+LONG = {"fourier": 56}
 
 
 @pytest.mark.parametrize("machine", TRIED)
