@@ -10,6 +10,7 @@ import builds
 import cxx
 import pytest
 from cross import MISSING
+from hypothesis import HealthCheck, settings
 from shared import SHARED
 
 from nnx_convert.cli.screen import Volume, volume
@@ -18,6 +19,9 @@ from nnx_convert.cli.screen import Volume, volume
 os.environ["NNX_CACHE"] = "0"
 # What a model gives is tested in NumPy, which is the oracle; tests of native code ask for that.
 os.environ["NNX_BACKEND"] = "numpy"
+# No test hangs on how fast a machine is, or on what else it does.
+settings.register_profile("any clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any clock")
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from golden import FAMILIES, legal_models
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sample_models import SAMPLES, branch, dense, per_channel, sparse
 
 from nnx_convert import ArtifactError, Model, ModelBuilder, OperandCode, OperationCode, Unsupported, UsageError, load
@@ -226,7 +227,7 @@ JSON = st.recursive(
     max_leaves=5)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.data())
 def test_any_other_header_is_a_model_or_refused(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(list(SAMPLES)))

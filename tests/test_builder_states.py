@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hypothesis import settings, strategies as st
+from hypothesis import settings
+from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from nnx_convert.builder import ModelBuilder
@@ -91,4 +92,4 @@ class Builder(RuleBasedStateMachine):
 
 
 TestBuilder = Builder.TestCase
-TestBuilder.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestBuilder.settings = settings(max_examples=60, stateful_step_count=30)

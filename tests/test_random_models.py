@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from random_models import RandomModel, models
 from tflite_writer import Array, TFLiteWriter, sparsify
 
@@ -21,7 +22,7 @@ DTYPES = ["float32", "int8", "uint8"]
 TARGETS = [Target(27, ex=False, experimental=False), Target(29, ex=False), Target(29, experimental=False),
            Target(30, ex=False, experimental=False), Target(30, sparse="fold")]
 
-CASES = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+CASES = settings(max_examples=30)
 
 
 def outputs(model: RandomModel, target: Target = Target()) -> list[Array]:  # noqa: B008  (a frozen value)

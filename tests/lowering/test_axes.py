@@ -3,10 +3,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nnx_convert.lowering.axes import (
-    Perm, alike, carried, compose, dropped, factors, ident, in_memory, inverse, sizes_of, stored, turn)
+    Perm,
+    alike,
+    carried,
+    compose,
+    dropped,
+    factors,
+    ident,
+    in_memory,
+    inverse,
+    sizes_of,
+    stored,
+    turn,
+)
 from nnx_convert.types import UNKNOWN, Shape, product, symbol
 
 N, M = symbol("n"), symbol("m")
@@ -38,7 +51,7 @@ def test_a_reshape_moves_nothing_in_one_order(a: Shape, b: Shape, p: Perm, want:
     assert carried(a, b, p) == want
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_what_is_carried_are_the_same_bytes(data: st.DataObject) -> None:
     a = data.draw(st.lists(st.sampled_from([1, 2, 3, 4, 6]), min_size=1, max_size=4).map(tuple))

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from narrow_cases import NARROWED
 from rule_cases import graph_of, numbers, of
 
@@ -17,7 +18,8 @@ from nnx_convert.lowering.flatten import flatten
 from nnx_convert.lowering.host import HOST
 from nnx_convert.lowering.narrow import FREE, grouped, joined
 from nnx_convert.lowering.pipeline import lower
-from nnx_convert.ops import elementwise as e, shape
+from nnx_convert.ops import elementwise as e
+from nnx_convert.ops import shape
 from nnx_convert.runtime.compiled import CompiledModel
 from nnx_convert.target import Target
 from nnx_convert.types import F32, Rim, Tensor
@@ -40,7 +42,7 @@ def run(graph: Graph, *inputs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 SHAPES = st.lists(st.integers(1, 3), min_size=5, max_size=7)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data(), SHAPES)
 def test_any_transposition_is_one_of_four_axes_or_several(data: st.DataObject, dims: list[int]) -> None:
     perm = data.draw(st.permutations(range(len(dims))))
@@ -53,7 +55,7 @@ def test_any_transposition_is_one_of_four_axes_or_several(data: st.DataObject, d
     np.testing.assert_array_equal(run(legal, x), x.transpose(perm))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data(), SHAPES)
 def test_any_two_shapes_that_broadcast_give_the_sum(data: st.DataObject, dims: list[int]) -> None:
     kept = data.draw(st.lists(st.booleans(), min_size=len(dims), max_size=len(dims)))
@@ -64,7 +66,7 @@ def test_any_two_shapes_that_broadcast_give_the_sum(data: st.DataObject, dims: l
     np.testing.assert_array_equal(run(legal, x, y), x + y)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data(), SHAPES)
 def test_any_cut_is_the_same_with_fewer_axes(data: st.DataObject, dims: list[int]) -> None:
     ends = st.integers(-4, 4)

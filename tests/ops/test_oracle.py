@@ -7,7 +7,7 @@ from typing import Any
 
 import oracle
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge import prepared, wrong
 from row_case import BYTES, Case, Grid, X, c, made
@@ -149,7 +149,7 @@ def drawn(case: Case, key: Type, grid: Grid, channels: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("op", MAKERS)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(data=st.data())
 def test_what_is_drawn_is_as_float64_says(op: str, data: st.DataObject) -> None:
     case, key = data.draw(MAKERS[op](op)), data.draw(st.sampled_from(list(OPS[op].types)))

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from nnx_convert.page.blocks import LONGEST, blocks
 
@@ -18,7 +18,6 @@ def test_blocks(names: str) -> None:
     assert [(b.first, b.end) for b in blocks(list(names))] == FOUND[names]
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from("abc"), max_size=200))
 def test_blocks_are_alike_and_apart(names: list[str]) -> None:
     end = 0

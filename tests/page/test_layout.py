@@ -5,7 +5,8 @@ import random
 import time
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nnx_convert.errors import UsageError
 from nnx_convert.page import layout
@@ -20,7 +21,7 @@ def graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
     return count, list(dict.fromkeys((a, b) for a, b in edges if a < b < count))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(graphs())
 def test_all_stand_in_ranks(graph: tuple[int, list[tuple[int, int]]]) -> None:
     count, edges = graph

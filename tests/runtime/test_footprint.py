@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import time
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nnx_convert.runtime.footprint import Footprint, Stretch
 
@@ -11,7 +12,7 @@ STRETCH = st.builds(Stretch, st.just("op"), st.integers(-1, 9), st.integers(-1, 
                     st.integers(0, 12))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(STRETCH, max_size=12))
 def test_bytes_that_are_needed_at_each_step(stretches: list[Stretch]) -> None:
     found = Footprint(64, ("op",) * 10, tuple(stretches)).live

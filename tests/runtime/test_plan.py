@@ -52,7 +52,7 @@ def programs(draw: st.DrawFn) -> Program:
     return chain(sizes, reads, draw(st.booleans()), draw(st.sampled_from([0, 5, 40])))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(programs())
 def test_what_lives_together_shares_no_bytes(program: Program) -> None:
     p = plan(program)
@@ -64,7 +64,7 @@ def test_what_lives_together_shares_no_bytes(program: Program) -> None:
     assert all(b.offset % ALIGN == 0 and b.offset + b.nbytes <= p.size for b in p.slots.values())
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(programs())
 def test_without_sharing_every_array_has_its_own_bytes(program: Program) -> None:
     p = plan(program, share=False)

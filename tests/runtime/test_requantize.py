@@ -72,7 +72,7 @@ def test_rows_are_cut_anywhere(channels: int) -> None:
 
 @given(st.floats(2.0**-31, 2.0), st.integers(0, 2**29), st.integers(-128, 127),
        st.lists(st.floats(-1, 1), min_size=1, max_size=20), st.integers(-2**29, 2**29))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_multiplier(real: float, bound: int, zero: int, parts: list[float], bias: int) -> None:
     acc = np.array([[int(p * bound)] for p in parts])
     m, s = multipliers([real])

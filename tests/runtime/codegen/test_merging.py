@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nnx_convert.runtime.codegen.ir import Function, Module, number
 from nnx_convert.runtime.codegen.machine import host
@@ -211,7 +212,7 @@ def test_what_calls_itself_is_left_alone_or_in_a_circle(around: tuple[str, str])
     assert results(m.texts(1), 1000, 2) == want
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.one_of(st.integers(2, 100), st.integers(2, 2 ** 62)), min_size=2, max_size=6, unique=True),
        st.integers(0, 2 ** 63 - 1))
 def test_divisors_that_are_told_divide_exactly(divisors: list[int], x: int) -> None:

@@ -106,7 +106,7 @@ def bounds(code: Any, act: int) -> tuple[int, int]:
     return {0: (info.min, info.max), 1: (5, info.max), 3: (5, min(info.max, 5 + 19))}[act]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 7), st.integers(1, 7), st.integers(1, 5), st.integers(1, 3), st.integers(1, 3),
        st.integers(1, 3), st.integers(1, 2), st.integers(0, 2), st.integers(0, 10**6))
 def test_integer_depthwise_over_random_windows(h: int, w: int, c: int, k: int, stride: int, mult: int, dilation: int,

@@ -17,7 +17,24 @@ from nnx_convert.ops.host import REQUANTIZE, host_twin
 from nnx_convert.runtime.kernels.elements import PIECE
 from nnx_convert.schema import OpDef
 from nnx_convert.types import (
-    B8, C64, F16, F32, F64, I16, I32, I64, Q8, Q8S, QPC, Q16S, U32, ChannelQuant, Quant, Tensor, Type)
+    B8,
+    C64,
+    F16,
+    F32,
+    F64,
+    I16,
+    I32,
+    I64,
+    Q8,
+    Q8S,
+    Q16S,
+    QPC,
+    U32,
+    ChannelQuant,
+    Quant,
+    Tensor,
+    Type,
+)
 
 LITERT = rows("CAST", "QUANTIZE", "DEQUANTIZE", "REQUANTIZE")
 HOST_CAST = host_twin(c.CAST)
@@ -55,7 +72,7 @@ def test_cast(op: OpDef, kind: Type, x: list[Any], to: Type, want: list[Any]) ->
 
 @given(st.lists(st.floats(-2.0**33, 2.0**33, width=32), min_size=1), st.floats(2.0**-6, 4, width=32),
        st.integers(-128, 127), st.sampled_from([Q8S, I16, I32]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_quantize(values: list[float], scale: float, zero: int, to: Type) -> None:
     """A float32 division; what no int32 holds becomes the least, and wraps with the zero point."""
     info = np.iinfo(to.dtype)
@@ -101,7 +118,7 @@ def test_dequantize_rounds_once(kind: Type, quant: Quant, to: Type) -> None:
 
 @given(st.lists(st.integers(-32768, 32767), min_size=1), st.floats(2.0**-10, 2, width=32),
        st.floats(2.0**-10, 2, width=32), st.integers(-128, 127), st.sampled_from([Q16S, I32]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_requantize(values: list[int], si: float, so: float, zo: int, kind: Type) -> None:
     m, s = scalars.multiplier(si / so)
     got = run_op(REQUANTIZE, {"x": tensor(values, kind, Quant(si, 0)), "to": Q8S}, Tensor(Q8S, None, Quant(so, zo)))[0]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive_boxes import aligned, greedy, moved, peak, pooled
 from one_op import run_op, tensor
@@ -386,7 +386,6 @@ def test_regions_aligned(code: Type, nchw: bool, samples: tuple[int, int], count
         np.testing.assert_allclose(unpacked(found[i], code), want, atol=CLOSE[code] + 1e-6)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32), st.tuples(st.integers(1, 4), st.integers(1, 4)),
        st.tuples(st.integers(0, 3), st.integers(0, 3)))
 def test_any_region_aligned(seed: int, size: tuple[int, int], samples: tuple[int, int]) -> None:

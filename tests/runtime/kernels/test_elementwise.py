@@ -15,7 +15,8 @@ from litert_rows import Row
 from one_op import run_op, tensor
 
 from nnx_convert.errors import RunError
-from nnx_convert.ops import elementwise as e, shifts
+from nnx_convert.ops import elementwise as e
+from nnx_convert.ops import shifts
 from nnx_convert.ops.host import host_twin
 from nnx_convert.runtime.kernel import Site, kernel_of
 from nnx_convert.runtime.kernels.elements import PIECE
@@ -221,7 +222,7 @@ f32 = np.float32
 
 
 @given(BYTES, SCALES, SCALES, SCALES, ZEROS, ZEROS, ZEROS, st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_add(pairs: Any, sx: float, sy: float, so: float, zx: int, zy: int, zo: int, minus: bool) -> None:
     so = max(so, (sx + sy) / 512)                                   # TFLite refuses an output multiplier of 1 or more
     twice = 2 * max(sx, sy)
@@ -235,7 +236,7 @@ def test_add(pairs: Any, sx: float, sy: float, so: float, zx: int, zy: int, zo: 
 
 
 @given(BYTES, SCALES, SCALES, SCALES, ZEROS, ZEROS, ZEROS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_mul(pairs: Any, sx: float, sy: float, so: float, zx: int, zy: int, zo: int) -> None:
     so = float(f32(max(so, sx * sy)))
     m = scalars.multiplier(float(f32(f32(sx) * f32(sy)) / f32(so)))
@@ -246,7 +247,7 @@ def test_mul(pairs: Any, sx: float, sy: float, so: float, zx: int, zy: int, zo: 
 
 
 @given(BYTES, SCALES, SCALES, SCALES, ZEROS, ZEROS, ZEROS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_prelu(pairs: Any, sx: float, sy: float, so: float, zx: int, zy: int, zo: int) -> None:
     so = float(f32(max(so, sx, sx * sy)))
     up = scalars.multiplier(float(f32(sx) / f32(so)))
@@ -268,7 +269,7 @@ def check_bytes(op: OpDef, pairs: list[tuple[int, int]], qx: Quant, qy: Quant, q
 
 
 @given(st.lists(st.integers(0, 255), min_size=1), SCALES, st.integers(0, 255), SCALES, st.integers(0, 255))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_bytes_of_real_functions_are_within_a_step(xs: list[int], sx: float, zx: int, so: float, zo: int) -> None:
     """What TFLite has no integer kernel for: the real function between two grids."""
     x = tensor(xs, Q8, Quant(sx, zx))

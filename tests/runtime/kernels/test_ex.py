@@ -111,7 +111,7 @@ COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "EQUAL_EX": np.equal, "NOT_EQUAL_EX": np.not_equal, "GREATER_EQUAL_EX": np.greater_equal, "LESS_EX": np.less}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from(sorted(COMPARED)), st.sampled_from([np.float32, np.int32, np.uint8]), st.integers(1, 3),
        st.integers(1, 3), st.data())
 def test_comparisons_are_numpys_in_masks(op: str, dtype: Any, rows: int, columns: int, data: st.DataObject) -> None:

@@ -59,7 +59,7 @@ def test_an_index_out_of_bounds_is_named(op: str, const: bool, index: int) -> No
         run(op, args[op], [t(TABLE[:2])])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.lists(st.integers(1, 3), min_size=1, max_size=3),
        st.data())
 def test_gathering_is_numpys_take(shape: list[int], picks: list[int], data: st.DataObject) -> None:

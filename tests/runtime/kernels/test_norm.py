@@ -62,7 +62,7 @@ ROWS = st.lists(st.lists(st.integers(-128, 127), min_size=7, max_size=7), min_si
 
 
 @given(ROWS, st.floats(2.0**-12, 1, width=32), st.floats(0.25, 3, width=32), st.sampled_from([0, 1]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_quantised_softmax_is_within_a_step(values: Any, scale: float, beta: float, axis: int) -> None:
     x = np.array(values)
     want = softmax(beta * scale * x, axis)
@@ -73,7 +73,7 @@ def test_quantised_softmax_is_within_a_step(values: Any, scale: float, beta: flo
 
 
 @given(ROWS, st.floats(2.0**-12, 2.0**-6, width=32))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_int16_softmax_is_close(values: Any, scale: float) -> None:
     x = np.array(values) * 200
     got = run_op(host_twin(n.SOFTMAX), {"x": tensor(x, Q16S, Quant(scale)), "beta": 1.0, "axis": -1},

@@ -81,7 +81,7 @@ def test_what_is_no_number_does_not_count() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 255), min_size=6, max_size=6), min_size=1, max_size=5),
        st.floats(2.0**-8, 4, width=32), st.floats(2.0**-8, 4, width=32), st.integers(0, 255), st.integers(0, 255))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_quantised_mean(rows_: list[list[int]], si: float, so: float, zi: int, zo: int) -> None:
     """The division is folded into the multiplier, truncated there."""
     m, s = scalars.multiplier(si / so)

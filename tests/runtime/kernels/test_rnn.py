@@ -80,7 +80,7 @@ def test_a_sequence_of_an_lstm(plan: Plan, time: int, time_major: bool, code: An
     assert all(np.array_equal(a, b) for a, b in zip(found, late, strict=True))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(1, 5), st.integers(1, 6), st.integers(1, 6),
        st.lists(st.booleans(), min_size=6, max_size=6), st.sampled_from(STEPS), st.integers(0, 10**6))
 def test_any_sequence_of_an_lstm(time: int, count: int, inputs: int, units: int, width: int, parts: list[bool],
@@ -199,7 +199,7 @@ def test_a_sequence_of_an_rnn(time: int, time_major: int, code: Any) -> None:
     agree(run_late(rnn.UNIDIRECTIONAL_SEQUENCE_RNN, args, found), found, code)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 5), st.integers(1, 5), st.sampled_from(LINKS),
        st.integers(0, 3), st.booleans(), st.booleans(), st.sampled_from([F32, F16]), st.integers(0, 10**6))
 def test_any_rnn_both_ways(time: int, inputs: int, fw_units: int, bw_units: int, link: str, act: int,

@@ -10,7 +10,19 @@ from hypothesis import strategies as st
 from one_op import run_op, tensor
 from recurrent import run_late
 from recurrent_integers import (
-    FIXED, Q12, Cell, by, clamp, divided, logistic, multiplier, numbers, scaled, tanh, wrapped)
+    FIXED,
+    Q12,
+    Cell,
+    by,
+    clamp,
+    divided,
+    logistic,
+    multiplier,
+    numbers,
+    scaled,
+    tanh,
+    wrapped,
+)
 
 from nnx_convert.errors import RunError
 from nnx_convert.ops import rnn
@@ -59,7 +71,7 @@ def on_host(op: OpDef, args: dict[str, Any], *outs: Tensor) -> list[Array]:
     return found
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 5), st.integers(9, 14), st.booleans(),
        st.integers(0, 10**6))
 @pytest.mark.parametrize("parts", PARTS.values(), ids=list(PARTS))
@@ -137,7 +149,7 @@ def test_what_integers_do_not_cover_is_refused(parts: str, exponent: float, code
         on_host(rnn.LSTM, args, Tensor(code, (2, 16)), h, c, h)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 3), st.integers(1, 6), st.integers(1, 5), st.integers(1, 4), st.integers(1, 3), st.booleans(),
        st.integers(0, 10**6))
 def test_svdf_in_integers(count: int, inputs: int, memory: int, outs: int, rank: int, bias: bool, seed: int) -> None:
@@ -159,7 +171,7 @@ def test_svdf_in_integers(count: int, inputs: int, memory: int, outs: int, rank:
     assert after.tolist() == shifted.reshape(count, -1).tolist()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 3), st.integers(1, 5), st.integers(1, 5), st.integers(0, 255), st.integers(0, 10**6))
 def test_the_lstm_of_uint8_states(count: int, inputs: int, units: int, zero: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -112,7 +112,7 @@ def test_transposition_in_bands(shape: tuple[int, ...], perm: tuple[int, ...]) -
     check("host.TRANSPOSE", [t(x, np.int32), ints(*perm)], t(x.transpose(perm), np.int32))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SHAPES, st.sampled_from(["reflect", "symmetric"]), st.data())
 def test_mirrors_are_numpys(shape: tuple[int, ...], mode: str, data: st.DataObject) -> None:
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
@@ -121,7 +121,7 @@ def test_mirrors_are_numpys(shape: tuple[int, ...], mode: str, data: st.DataObje
     check("MIRROR_PAD", [t(x), ints(*pads), int(mode == "symmetric")], t(np.pad(x, pads, mode)))  # type: ignore[call-overload]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SHAPES, st.data())
 def test_strides_are_pythons(shape: tuple[int, ...], data: st.DataObject) -> None:
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)

@@ -99,7 +99,7 @@ def codings(draw: st.DrawFn) -> tuple[str, Array, Coded]:
     return name, dense, encode(dense, order, blocks, sizes, formats, zero)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(codings())
 def test_every_coding_gives_the_tensor(coding: tuple[str, Array, Coded]) -> None:
     name, dense, coded = coding

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nnx_convert.runtime.kernel import Site
 from nnx_convert.runtime.kernels import tables
-from nnx_convert.types import I16, Q8, Q8S, QPC, Q16S, ChannelQuant, Quant, Tensor, Type
+from nnx_convert.types import I16, Q8, Q8S, Q16S, QPC, ChannelQuant, Quant, Tensor, Type
 
 
 def test_patterns_are_in_the_order_of_bits() -> None:
@@ -30,7 +30,7 @@ def test_on_grid(t: Tensor, found: bool) -> None:
 
 @given(st.floats(2.0**-10, 1, width=32), st.integers(-128, 127), st.floats(2.0**-10, 1, width=32),
        st.integers(-128, 127))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_table_of_a_byte(si: float, zi: int, so: float, zo: int) -> None:
     """Each entry in float32, by the definition of TFLite's `LUTPopulate`."""
     f32 = np.float32

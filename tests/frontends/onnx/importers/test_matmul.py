@@ -66,7 +66,7 @@ def equations(draw: Any) -> tuple[str, list[tuple[int, ...]]]:
     return f"{','.join(''.join(t) for t in terms)}->{''.join(after)}", [tuple(sizes[c] for c in t) for t in terms]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(equations(), st.sampled_from(WAYS[:2]))
 def test_equations(drawn: tuple[str, list[tuple[int, ...]]], way: str) -> None:
     equation, shapes = drawn
