@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from golden import FAMILIES, legal_models
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sample_models import SAMPLES, branch, dense, per_channel, sparse
 
 from nnx_convert import ArtifactError, Model, ModelBuilder, OperandCode, OperationCode, Unsupported, UsageError, load

@@ -3,8 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nnx_convert.kinds import broadcast, broadcasts, image, nhwc, put, scheme_pads, window, without
 from nnx_convert.types import F32, UNKNOWN, Tensor

@@ -9,29 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from nnx_convert import ops  # noqa: F401  (fills the table)
 from nnx_convert.ops.host import host_twin
 from nnx_convert.schema import OPS, Checked, OpDef, OpError
 from nnx_convert.signature import Form, Misfit, Param
 from nnx_convert.types import (
-    HOST_TYPES,
-    I32,
-    QPC,
-    TENSORS,
-    UNKNOWN,
-    ZERO_POINTS,
-    Arg,
-    ChannelQuant,
-    Quant,
-    Scalar,
-    Signature,
-    Tensor,
-    Type,
-    known,
-)
+    HOST_TYPES, I32, QPC, TENSORS, UNKNOWN, ZERO_POINTS, Arg, ChannelQuant, Quant, Scalar, Signature, Tensor, Type,
+    known)
 
 SCALARS = [Type.INT32, Type.FLOAT32, Type.FLOAT16, Type.BOOL, Type.UINT32]
 NUMBERS = [0, 1, 2, 3, -1, -2, -99, 7, 2 ** 31 - 1, -2 ** 31, 0.0, 0.5, -1.5, float("inf"), float("nan"), True, False,

@@ -3,23 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from nnx_convert.lowering.axes import (
-    Perm,
-    alike,
-    carried,
-    compose,
-    dropped,
-    factors,
-    ident,
-    in_memory,
-    inverse,
-    sizes_of,
-    stored,
-    turn,
-)
+    Perm, alike, carried, compose, dropped, factors, ident, in_memory, inverse, sizes_of, stored, turn)
 from nnx_convert.types import UNKNOWN, Shape, product, symbol
 
 N, M = symbol("n"), symbol("m")

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from nnx_convert.convert import evaluate
 from nnx_convert.errors import RunError
@@ -16,12 +15,10 @@ from nnx_convert.lowering.exact import computed, near, same_steps
 from nnx_convert.lowering.flatten import flatten
 from nnx_convert.lowering.pipeline import lower
 from nnx_convert.lowering.sums import fractions
-from nnx_convert.ops import elementwise as e
-from nnx_convert.ops import host, host_math
-from nnx_convert.ops import reduce as r
+from nnx_convert.ops import elementwise as e, host, host_math, reduce as r
 from nnx_convert.runtime.compiled import CompiledModel
 from nnx_convert.target import Target
-from nnx_convert.types import F32, I32, Q8, Q8S, UNKNOWN, Port, Quant, Rim, Tensor
+from nnx_convert.types import F32, I32, UNKNOWN, Q8, Q8S, Port, Quant, Rim, Tensor
 
 POINTS = np.array([0, 4, 5, 6, 9])
 #: Values of two functions at POINTS; whether they are the same function on all of 0 to 9.

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from narrow_cases import NARROWED
 from rule_cases import graph_of, numbers, of
 
@@ -18,8 +17,7 @@ from nnx_convert.lowering.flatten import flatten
 from nnx_convert.lowering.host import HOST
 from nnx_convert.lowering.narrow import FREE, grouped, joined
 from nnx_convert.lowering.pipeline import lower
-from nnx_convert.ops import elementwise as e
-from nnx_convert.ops import shape
+from nnx_convert.ops import elementwise as e, shape
 from nnx_convert.runtime.compiled import CompiledModel
 from nnx_convert.target import Target
 from nnx_convert.types import F32, Rim, Tensor

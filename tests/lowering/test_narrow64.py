@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from nnx_convert import CompiledModel, InputError, UsageError
 from nnx_convert.convert import evaluate
@@ -18,10 +17,9 @@ from nnx_convert.lowering.intervals import MOST_NUMBERS, intervals
 from nnx_convert.lowering.narrow64 import narrow64
 from nnx_convert.lowering.pipeline import lower, own_outputs
 from nnx_convert.lowering.rewrite import Event
-from nnx_convert.ops import control, convert, folds, functions, gather, host, host_math, indexing, shape
-from nnx_convert.ops import elementwise as e
-from nnx_convert.ops import host_arrays as h
-from nnx_convert.ops import reduce as r
+from nnx_convert.ops import (
+    control, convert, elementwise as e, folds, functions, gather, host, host_arrays as h, host_math, indexing,
+    reduce as r, shape)
 from nnx_convert.ops.loop import LOOP
 from nnx_convert.target import Target
 from nnx_convert.types import B8, F32, I32, I64, UNKNOWN, Port, Rim, Tensor, Type, known, symbol

@@ -5,8 +5,7 @@ import random
 import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from nnx_convert.errors import UsageError
 from nnx_convert.page import layout

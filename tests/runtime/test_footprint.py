@@ -3,8 +3,7 @@ from __future__ import annotations
 
 import time
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from nnx_convert.runtime.footprint import Footprint, Stretch
 

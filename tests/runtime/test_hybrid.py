@@ -5,14 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from nnx_convert.ops.host import MATMUL, host_twin
 from nnx_convert.runtime.bind import once
 from nnx_convert.runtime.hybrid import LEAST, Matrix, asymmetric, quantized, symmetric
-from nnx_convert.types import Q16S, QPC, ChannelQuant, Quant, Tensor
+from nnx_convert.types import QPC, Q16S, ChannelQuant, Quant, Tensor
 
 f32 = np.float32
 Array = np.ndarray[Any, Any]

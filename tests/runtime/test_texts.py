@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tflite
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tflite_writer import TFLiteWriter
 
 import nnx_convert

@@ -17,24 +17,7 @@ from nnx_convert.ops.host import REQUANTIZE, host_twin
 from nnx_convert.runtime.kernels.elements import PIECE
 from nnx_convert.schema import OpDef
 from nnx_convert.types import (
-    B8,
-    C64,
-    F16,
-    F32,
-    F64,
-    I16,
-    I32,
-    I64,
-    Q8,
-    Q8S,
-    Q16S,
-    QPC,
-    U32,
-    ChannelQuant,
-    Quant,
-    Tensor,
-    Type,
-)
+    B8, C64, F16, F32, F64, I16, I32, I64, Q8, Q8S, QPC, Q16S, U32, ChannelQuant, Quant, Tensor, Type)
 
 LITERT = rows("CAST", "QUANTIZE", "DEQUANTIZE", "REQUANTIZE")
 HOST_CAST = host_twin(c.CAST)

@@ -15,8 +15,7 @@ from litert_rows import Row
 from one_op import run_op, tensor
 
 from nnx_convert.errors import RunError
-from nnx_convert.ops import elementwise as e
-from nnx_convert.ops import shifts
+from nnx_convert.ops import elementwise as e, shifts
 from nnx_convert.ops.host import host_twin
 from nnx_convert.runtime.kernel import Site, kernel_of
 from nnx_convert.runtime.kernels.elements import PIECE

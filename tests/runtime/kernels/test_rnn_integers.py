@@ -10,19 +10,7 @@ from hypothesis import strategies as st
 from one_op import run_op, tensor
 from recurrent import run_late
 from recurrent_integers import (
-    FIXED,
-    Q12,
-    Cell,
-    by,
-    clamp,
-    divided,
-    logistic,
-    multiplier,
-    numbers,
-    scaled,
-    tanh,
-    wrapped,
-)
+    FIXED, Q12, Cell, by, clamp, divided, logistic, multiplier, numbers, scaled, tanh, wrapped)
 
 from nnx_convert.errors import RunError
 from nnx_convert.ops import rnn

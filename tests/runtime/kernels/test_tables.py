@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nnx_convert.runtime.kernel import Site
 from nnx_convert.runtime.kernels import tables
-from nnx_convert.types import I16, Q8, Q8S, Q16S, QPC, ChannelQuant, Quant, Tensor, Type
+from nnx_convert.types import I16, Q8, Q8S, QPC, Q16S, ChannelQuant, Quant, Tensor, Type
 
 
 def test_patterns_are_in_the_order_of_bits() -> None:
