@@ -103,7 +103,7 @@ class Polynomial(Unknown):
         return _sum(-self, other, 1)
 
     def __neg__(self) -> Any:
-        return _number({m: -c for m, c in self.terms})
+        return Polynomial(tuple((m, -c) for m, c in self.terms))
 
     def __mul__(self, other: Any) -> Any:
         b = _terms(other)
@@ -135,6 +135,8 @@ class Polynomial(Unknown):
         return self if self >= 0 else -self if self <= 0 else UNKNOWN
 
     def __eq__(self, other: object) -> Any:
+        if isinstance(other, Polynomial) and self.terms == other.terms:
+            return True
         gap = _sum(self, other, -1)
         if known(gap):
             return gap == 0
@@ -301,7 +303,13 @@ def _number(terms: Terms) -> int:
         return kept.get((), 0)
     if len(kept) > MOST_TERMS or any(len(m) > MOST_FACTORS or abs(c) >= LARGEST for m, c in kept.items()):
         return UNKNOWN
-    return cast(int, Polynomial(tuple(sorted(kept.items(), key=lambda t: _order(t[0]), reverse=True))))
+    return cast(int, Polynomial(_sorted(kept)))
+
+
+def _sorted(terms: Terms) -> tuple[tuple[Monomial, int], ...]:
+    """Terms in the order that a polynomial keeps them in: the number, of the least degree, comes last."""
+    found = tuple(terms.items())
+    return found if len(found) == 1 else tuple(sorted(found, key=lambda t: _order(t[0]), reverse=True))
 
 
 def _added(a: Terms, b: Terms) -> Terms:
@@ -322,8 +330,21 @@ def _product(a: Terms, b: Terms) -> Terms:
 
 def _sum(a: Any, b: Any, sign: int) -> Any:
     """a + sign * b."""
+    if isinstance(a, Polynomial) and b.__class__ is int and abs(b) < LARGEST:
+        return _moved(a, sign * b)
+    if sign < 0 and isinstance(a, Polynomial) and isinstance(b, Polynomial) and a.terms == b.terms:
+        return 0
     left, right = _terms(a), _terms(b)
     return UNKNOWN if left is None or right is None else _number(_added(left, {m: sign * c for m, c in right.items()}))
+
+
+def _moved(a: Polynomial, n: int) -> Any:
+    """a + n: only the number, which is its last term, changes."""
+    *rest, last = a.terms
+    if last[0]:
+        return Polynomial((*a.terms, ((), n))) if n and len(a.terms) < MOST_TERMS else UNKNOWN if n else a
+    total = last[1] + n
+    return UNKNOWN if abs(total) >= LARGEST else Polynomial((*rest, ((), total)) if total else tuple(rest))
 
 
 def _without(whole: Monomial, part: Monomial) -> Monomial | None:

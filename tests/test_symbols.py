@@ -13,7 +13,8 @@ from hypothesis import given, strategies as st
 from nnx_convert.kinds import broadcast, broadcasts, window
 from nnx_convert.ops.control import merged
 from nnx_convert.symbols import (
-    LARGEST, MOST_FACTORS, MOST_TERMS, at_least, expressed, larger, quotient, resolve, same, smaller, symbol)
+    LARGEST, MOST_FACTORS, MOST_TERMS, _added, _number, at_least, expressed, larger, quotient, resolve, same, smaller,
+    symbol)
 from nnx_convert.types import F32, UNKNOWN, Tensor, Undecided, known, product, sharper
 
 N, M, K = map(symbol, "nmk")
@@ -169,3 +170,18 @@ def test_shapes_that_cannot_broadcast() -> None:
 
 def test_either_of_two_values() -> None:
     assert str(merged(Tensor(F32, (N, 2, UNKNOWN)), Tensor(F32, (N, 3, UNKNOWN))).dims) == "(n, ?, ?)"
+
+
+@given(TREES, st.integers(-9, 9) | st.sampled_from([LARGEST - 1, -LARGEST, LARGEST]))
+def test_a_number_is_added_as_a_polynomial_is(tree: Any, number: int) -> None:
+    """The short way is that of any two polynomials, which a number of NumPy's takes where it can hold it."""
+    try:
+        size = value(tree, lambda x: symbol(x) if isinstance(x, str) else x)
+    except ZeroDivisionError:
+        return
+    if known(size) or not hasattr(size, "terms"):
+        return
+    plain = _number(_added(dict(size.terms), {(): number} if number else {}))
+    for found in (size + number, number + size, size - -number):
+        assert (found is UNKNOWN) == (plain is UNKNOWN) and (found is UNKNOWN or found.terms == plain.terms)
+    assert same(size, size + 0) and size - size == 0 and same(-size, 0 - size)
