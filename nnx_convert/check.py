@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
@@ -213,7 +213,7 @@ def checks(source: Source, targets: Sequence[Target], *, shapes: Mapping[str, Sh
             if traces is not None:
                 traces[target] = mine.trace
             said("trying what would change it")
-            found.append(_checked(mine.model, target, mine.found, dict(_changes(lowering, target))))
+            found.append(_checked(mine.model, target, mine.found, _changes(lowering, target)))
         return tuple(found)
     except NnxError as error:
         raise error.at(name) from error
@@ -239,46 +239,61 @@ def of_table(name: str, rule: str) -> bool:
                                or any(f"{t.name}," in f"{rule}," for t in op.types))
 
 
-def _changes(lowering: Lowering, target: Target) -> Iterator[tuple[str, str]]:
-    """Places in the source file and what would have the device take all that they become, the least change first."""
-    left = set(lowering.to(target).lost)
+def _changes(lowering: Lowering, target: Target) -> dict[str, str]:
+    """What would have the device take all that a place in the source file becomes, the least change, by places."""
+    found = dict.fromkeys(lowering.to(target).lost, REPLACE)
+    left = set(found)
     for text, other, way in _trials(lowering, target, left):
         lost = way.to(other).lost
-        yield from ((place, text) for place in left - lost)
+        found |= dict.fromkeys(left - lost, text)
         left &= lost
-    yield from ((place, REPLACE) for place in left)
+    return found
 
 
 def _trials(lowering: Lowering, target: Target, left: set[str]) -> Iterator[tuple[str, Target, Lowering]]:
     """What may be changed, in words and as a lowering; nothing more once nothing is `left`.
 
-    All of it together comes first, unsaid: where that changes nothing, no part of it does. So does the highest level.
+    All of it together comes first, unsaid: what that does not change, no part of it does, and is left no longer. So
+    does the highest level.
     """
-    options = {"--hybrid float": replace(target, hybrid="float"), "--int64 narrow": replace(target, int64="narrow"),
-               "--qdq codes": replace(target, qdq="codes"), "--qdq floats": replace(target, qdq="floats")}
-    most, higher = replace(target, hybrid="float", int64="narrow"), list[int]()
-    if target.limits is None:                    # a device is what it is
-        options |= {"a device with NNAPI-EX": replace(target, ex=True),
-                    "a device with DENSIFY": replace(target, experimental=True)}
-        most, higher = replace(most, level=max(LEVELS), ex=True, experimental=True), [
-            n for n in LEVELS if n > target.level]
     if not left:
         return
-    sized = lowering.sized
-    if left <= (sized or lowering).to(most).lost:
-        return
-    if sized is not None:
-        yield f"known sizes: --shape {next(iter(at_size_1(lowering.graph.rim.inputs)))}=...", target, sized
+    sized, options = lowering.sized, {t: o for t, o in _options(target).items() if not lowering.same(target, o)}
+    codes = {t: o for t, o in options.items() if o.qdq != target.qdq}
+    highest = {n: replace(target, level=n) for n in LEVELS if n > target.level and target.limits is None}
+    parts = {t: o for t, o in options.items() if t not in codes} | {
+        f"--target {spelt(n)}": o for n, o in highest.items() if n == max(LEVELS)}
+    shape = "" if sized is None else f"--shape {next(iter(at_size_1(lowering.graph.rim.inputs)))}=..."
+    whole = {" and ".join(filter(None, (shape, *parts, t))): _together(target, [*parts.values(), o])
+             for t, o in {"": target, **codes}.items()}
+    left &= frozenset[str]().union(*(left - (sized or lowering).to(o).lost for o in whole.values()))
+    if left and sized is not None:
+        yield f"known sizes: {shape}", target, sized
     for text, other in options.items():
-        if left and not lowering.same(target, other):
+        if left:
             yield text, other, lowering
-    at = {level: replace(target, level=level) for level in higher}
-    for level in higher:
-        if left and not left <= lowering.to(at[higher[-1]]).lost:
-            yield f"--target {spelt(level)}", at[level], lowering
-    if left:
-        yield "a higher level and the options above together" if higher else "the options above together", most, \
-            sized or lowering
+    for level, other in highest.items():
+        if left and not left <= lowering.to(highest[max(highest)]).lost:
+            yield f"--target {spelt(level)}", other, lowering
+    for text, other in whole.items():
+        if left:
+            yield text, other, sized or lowering
+
+
+def _options(target: Target) -> dict[str, Target]:
+    """What may be asked for beside a level, in words and as a target."""
+    found = {"--hybrid float": replace(target, hybrid="float"), "--int64 narrow": replace(target, int64="narrow"),
+             "--qdq codes": replace(target, qdq="codes"), "--qdq floats": replace(target, qdq="floats")}
+    if target.limits is None:                    # a device is what it is
+        found |= {"a device with NNAPI-EX": replace(target, ex=True),
+                  "a device with DENSIFY": replace(target, experimental=True)}
+    return found
+
+
+def _together(target: Target, others: Iterable[Target]) -> Target:
+    """A target with all that others have instead of what it has."""
+    return replace(target, **{n: theirs for other in others for n in Target.__match_args__
+                              if (theirs := getattr(other, n)) != getattr(target, n)})
 
 
 def grouped(found: Sequence[Verdict]) -> list[list[Verdict]]:

@@ -162,3 +162,14 @@ def test_the_change_has_the_device_take_it(name: str, tmp_path: Path, capsys: py
 def test_an_updatable_level_has_two_spellings(level: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(["check", FLOAT, "--target", level, "--fail-on", f"level>{level}"]) == ExitCode.GOOD
     assert "for level 6 " in capsys.readouterr().out
+
+
+def test_what_takes_several_changes_names_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(onnx([helper.make_node("Max", ["x", "x"], ["y"])], [2, 3], TensorProto.INT64))
+    assert ended(["check", str(path), "--target", "27", "--no-ex"]) == ExitCode.GOOD
+    assert "change: --int64 narrow and a device with NNAPI-EX and --target fl8" in capsys.readouterr().out
+    for options, code in ((["--target", "fl8"], ExitCode.UNSUPPORTED),
+                          (["--target", "27", "--int64", "narrow", "--no-ex"], ExitCode.UNSUPPORTED),
+                          (["--target", "fl8", "--int64", "narrow"], ExitCode.GOOD)):
+        assert ended(["check", str(path), *options, "--fail-on", "refused"]) == code
