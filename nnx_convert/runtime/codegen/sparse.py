@@ -1,12 +1,16 @@
 """Products of a few rows of floats by a matrix most of which is zeros: only blocks that are not all zeros are read.
 
 The matrix itself shows its blocks. Rows of blocks, those with the most blocks first, are done several at a time: step
-by step a block of each, of the inputs that an index tells. So all sums stay in registers; what a row lacks of the
-longest one's blocks are some that are zeros. What is left out is no product: where an input is infinite or no number,
-zeros make no NaN of it.
+by step a vector of blocks of each, of the inputs that indices tell. So all sums stay in registers; what a row lacks of
+the longest one's blocks are some that are zeros. What is left out is no product: where an input is infinite or no
+number, zeros make no NaN of it.
+
+Small blocks are held up by loads, of which a Zen 3 makes two a cycle, more than by memory. So a vector's blocks are all
+of one row: where neighbours fill it, their inputs are one load, and those of a row do that first.
 """
 from __future__ import annotations
 
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -24,13 +28,12 @@ from .tasks import Family, Group, Task, Workshop, native, remembered
 
 #: Outputs by inputs of the blocks that are looked for.
 BLOCKS = ((1, 1), (1, 4), (1, 8), (1, 16), (4, 1), (8, 1), (16, 1), (4, 4))
-#: Vectors of sums that are kept in registers, and rows of blocks whose indices are, where a block has several inputs;
-#: vectors of sums where each takes part of several blocks.
-SUMS, SHARING = 8, 4
+#: Vectors of sums that are kept in registers; where each lane reads an input of its own.
+SUMS, GATHERING = 8, 4
 #: Rows that are worth it: of more, weights are read once for many anyway. Elements of a matrix that is no trifle.
 FEW, LARGE = 4, 1 << 14
-#: Bytes of an index, the inputs it tells apart, and how many are read at once at most.
-INDEX, REACH, WORD = 2, 1 << 16, 4
+#: Bytes of an index, the inputs it tells apart, and how many are read at once at most. Entries of a slice's bounds.
+INDEX, REACH, WORD, BOUND = 2, 1 << 16, 4, 3
 #: Bytes of weights that come in a cycle, where they are not in the first cache.
 FROM_FAR = 16
 
@@ -39,13 +42,14 @@ FROM_FAR = 16
 class Form:
     """How blocks of `high` outputs by `wide` inputs are done: `slice` rows of blocks at a time.
 
-    A vector of `lanes` elements is a part of a block (or all of it), or of `rows` blocks below each other.
+    A vector of `lanes` elements is a part of a block (or all of it), or `blocks` of one row; where each lane `gathers`
+    an input of its own, it is of as many rows.
     """
 
     high: int
     wide: int
     lanes: int
-    rows: int
+    blocks: int
     slice: int
 
     @classmethod
@@ -54,9 +58,11 @@ class Form:
         high, wide = block
         length = high if high > 1 else wide
         lanes = machine.lanes if length > 1 or machine.avx512 else 1     # others gather no faster than one by one
-        rows = max(1, lanes // length)
-        sums = (SUMS if rows == 1 else SHARING if wide == 1 or high == 1 else SUMS // rows) // few
-        return cls(high, wide, lanes, rows, rows * max(1, sums // max(1, length // lanes)))
+        if length == 1 < lanes:
+            return cls(high, wide, lanes, 1, lanes * max(1, GATHERING // few))
+        blocks = max(1, lanes // length)
+        sums = SUMS // few // (min(blocks, 2 * wide) if high > 1 else 1)   # inputs that are joined take registers, too
+        return cls(high, wide, lanes, blocks, max(1, sums // max(1, length // lanes)))
 
     @property
     def down(self) -> bool:
@@ -66,7 +72,17 @@ class Form:
     @property
     def gathers(self) -> bool:
         """Whether a vector's lanes are outputs of which each has an input of its own."""
-        return self.high == self.wide == 1 < self.rows
+        return self.high == self.wide == 1 < self.lanes
+
+    @property
+    def runs(self) -> bool:
+        """Whether neighbours that fill a vector are one load of inputs."""
+        return self.high == 1 < self.blocks
+
+    @property
+    def rows(self) -> int:
+        """Rows of blocks that a vector is of."""
+        return self.lanes if self.gathers else 1
 
     @property
     def parts(self) -> int:
@@ -76,18 +92,19 @@ class Form:
     @property
     def each(self) -> int:
         """Lanes of a vector that are of one block."""
-        return self.lanes // self.rows
+        return self.lanes // self.blocks // self.rows
 
     @property
     def bytes(self) -> int:
         """Bytes of the weights of a step."""
-        return self.slice * self.high * self.wide * ITEM
+        return self.slice * self.blocks * self.high * self.wide * ITEM
 
 
 @frozen
 class Sparse:
-    """Rows x by such a matrix. In the weights there are the steps before each slice, each row of blocks' first output
-    (32 bits both), its bias, the steps' indices of inputs, and their weights."""
+    """Rows x by such a matrix. In the weights there are, of each slice, where its steps begin, those that are no runs
+    of neighbours, and its indices; each row of blocks' first output (32 bits all), its bias, the indices of inputs, and
+    the steps' weights."""
 
     x: Place
     out: Place
@@ -129,26 +146,36 @@ class Sparse:
 
     def _slice(self, f: Function, n: str) -> None:
         """The outputs of a slice."""
-        form, size = self.form, self.form.lanes * ITEM
-        first, last = (_entry(f, self.bounds, f.add(n, more)) for more in range(2))
+        form, x = self.form, f.at(self.x.base, self.x.offset)
+        first, single, entry, last = (_entry(f, self.bounds, f.add(f.mul(n, BOUND), more)) for more in range(BOUND + 1))
         bias = f.at("%weights", f.add(self.bias, f.mul(n, form.slice * form.high * ITEM)))
-        begin = [f.load(self.kind, bias, j * size) if form.down else number(self.kind, 0) for j in range(self.sums)]
-        carried = [("ptr", f.at("%weights", f.add(self.weights, f.mul(first, form.bytes)))),
-                   ("ptr", f.at("%weights", f.add(self.indices, f.mul(first, form.slice * INDEX)))),
-                   *((self.kind, value) for value in begin * self.few)]
-        x = f.at(self.x.base, self.x.offset)
-        sums = f.loop(first, last, 1, carried, lambda _, now: self._step(f, x, now))[2:]
+        now = [f.at("%weights", f.add(self.weights, f.mul(first, form.bytes))),
+               f.at("%weights", f.add(self.indices, f.mul(entry, INDEX))), *self._begun(f, bias) * self.few]
+        for runs, low, high in ((True, first, single), (False, single, last)):
+            if form.runs or not runs:
+                carried = list(zip(("ptr", "ptr", *[self.kind] * (len(now) - 2)), now, strict=True))
+                now = f.loop(low, high, 1, carried, lambda _, now, runs=runs: self._step(f, x, now, runs))  # type: ignore[misc]
         for r in range(form.slice):
             at = f.mul(_entry(f, self.order, f.add(f.mul(n, form.slice), r)), ITEM)
             for row in range(self.few):
                 to = f.at(self.out.base, f.add(at, self.out.offset + row * self.out.strides[2]))
-                self._leave(f, r, sums[row * self.sums:][:self.sums], bias, to)
+                self._leave(f, r, now[2 + row * self.sums:][:self.sums], bias, to)
 
-    def _step(self, f: Function, x: str, now: list[str]) -> list[str]:
-        """One block of each row of the slice."""
+    def _begun(self, f: Function, bias: str) -> list[str]:
+        """What the sums of a row of x begin with."""
+        form = self.form
+        if not form.down:
+            return [number(self.kind, 0)] * self.sums
+        own = form.lanes // form.blocks
+        return [f.load_first(own, form.lanes, "float", bias, j * own * ITEM) if form.lanes > 1 else
+                f.load("float", bias, j * ITEM) for j in range(self.sums)]
+
+    def _step(self, f: Function, x: str, now: list[str], runs: bool) -> list[str]:
+        """A vector of blocks of each row of the slice; with `runs`, they are neighbours."""
         form, size = self.form, self.form.lanes * ITEM
         weights, indices, sums = now[0], now[1], list(now[2:])
-        inputs, n = [] if form.gathers else self._inputs(f, indices), 0
+        blocks, n = 1 if runs else form.blocks, 0
+        inputs = [] if form.gathers else _inputs(f, indices, form.slice * blocks)
         for group in range(0, form.slice, form.rows):
             for column in range(form.wide if form.high > 1 else 1):
                 for part in range(form.parts):
@@ -158,28 +185,18 @@ class Sparse:
                     for row in range(self.few):
                         at = row * self.sums + group // form.rows * form.parts + part
                         there = f.at(x, offset + row * self.x.strides[2])
-                        given = self._given(f, there, inputs[group:group + form.rows]) if inputs else self._gathered(
+                        own = inputs[group * blocks:][:blocks]
+                        given = self._given(f, there, own) if own else self._gathered(
                             f, there, f.at(indices, group * INDEX))
                         sums[at] = f.fma(self.kind, given, w, sums[at])
-        return [f.at(weights, form.bytes), f.at(indices, form.slice * INDEX), *sums]
-
-    def _inputs(self, f: Function, indices: str) -> list[str]:
-        """The bytes to the inputs of a step's blocks; a word is read for several, as loads are what there are most."""
-        found, count = [], min(WORD, self.form.slice)
-        kind = f"i{8 * INDEX * count}"
-        for at in range(0, self.form.slice, count):
-            word = f.load(kind, indices, at * INDEX, INDEX)
-            for n in range(count):
-                one = f.let(f"lshr {kind} {word}, {8 * INDEX * n}") if n else word
-                one = f.let(f"and {kind} {one}, {REACH - 1}") if count > 1 else one
-                found.append(f.mul(one if count == WORD else f.let(f"zext {kind} {one} to i64"), ITEM))
-        return found
+        return [f.at(weights, form.bytes), f.at(indices, form.slice * blocks * INDEX), *sums]
 
     def _given(self, f: Function, x: str, there: list[str]) -> str:
         """What a vector of weights is multiplied with: of each block one input for all lanes, or an input a lane."""
         each = self.form.each
         if not self.form.down:
-            return joined(f, [f.load(vector(each), f.at(x, at)) for at in there], each)
+            own = self.form.lanes // len(there)
+            return joined(f, [f.load(vector(own), f.at(x, at)) for at in there], own)
         found = [f.splat(self.kind, f.load("float", f.at(x, at))) for at in there]
         value = found[0]
         for n, more in enumerate(found[1:], 1):
@@ -198,20 +215,36 @@ class Sparse:
         """The outputs of one row of blocks of the slice, for one row of x."""
         form = self.form
         own = sums[r // form.rows * form.parts:][:form.parts]
-        if form.down and form.rows == 1:
+        if form.down and form.blocks == form.rows == 1:
             for part, value in enumerate(own):
                 f.store(self.kind, f.clamp(self.kind, value, *BOUNDS[self.act]), to, part * form.lanes * ITEM)
             return
-        value = own[0]
+        value, kind, lanes = own[0], self.kind, form.lanes
         for more in own[1:]:
             value = f.let(f"fadd {self.kind} {value}, {more}")
-        which = ", ".join(f"i32 {r % form.rows * form.each + i}" for i in range(form.each))
-        kind = f"<{form.each} x float>"
-        value = f.let(f"shufflevector {self.kind} {value}, {self.kind} poison, <{form.each} x i32> <{which}>")
-        if not form.down:
+        if form.gathers:
+            value, kind = f.let(f"extractelement {kind} {value}, i64 {r % form.rows}"), "float"
+        elif form.down:
+            while lanes > form.high:                                       # the halves' sum, until there is one block
+                value, lanes = halved(f, value, lanes), lanes // 2
+            kind = vector(lanes)
+        else:
             total, kind = across(f, kind, "SUM", value), "float"
             value = f.let(f"fadd float {total}, {f.load('float', bias, r * ITEM)}")
         f.store(kind, f.clamp(kind, value, *BOUNDS[self.act]), to)
+
+
+def _inputs(f: Function, indices: str, count: int) -> list[str]:
+    """The bytes to the inputs of so many blocks; a word is read for several, as loads are what there are most."""
+    found, each = list[str](), min(WORD, count)
+    kind = f"i{8 * INDEX * each}"
+    for at in range(0, count, each):
+        word = f.load(kind, indices, at * INDEX, INDEX)
+        for n in range(each):
+            one = f.let(f"lshr {kind} {word}, {8 * INDEX * n}") if n else word
+            one = f.let(f"and {kind} {one}, {REACH - 1}") if each > 1 else one
+            found.append(f.mul(one if each == WORD else f.let(f"zext {kind} {one} to i64"), ITEM))
+    return found
 
 
 def _entry(f: Function, table: int, n: str) -> str:
@@ -229,6 +262,14 @@ def joined(f: Function, values: list[str], each: int) -> str:
     return values[0]
 
 
+def halved(f: Function, value: str, lanes: int) -> str:
+    """The sum of a vector's two halves."""
+    kind, half = vector(lanes), lanes // 2
+    low, high = (f.let(f"shufflevector {kind} {value}, {kind} poison, <{half} x i32> <"
+                       + ", ".join(f"i32 {at + i}" for i in range(half)) + ">") for at in (0, half))
+    return f.let(f"fadd {vector(half)} {low}, {high}")
+
+
 # What a matrix is made of, and whether that is worth it.
 def there(w: Array, block: tuple[int, int]) -> Array | None:
     """Which blocks of a matrix [outputs, inputs] are not all zeros [outputs / high, inputs / wide]; None where they do
@@ -240,10 +281,10 @@ def there(w: Array, block: tuple[int, int]) -> Array | None:
 
 
 def cost(form: Form, blocks: int, few: int) -> float:
-    """Cycles of a product by so many blocks, as measured: a load of an index, of weights and of inputs at a time, or
-    what memory gives."""
+    """Cycles of a product by so many blocks, as measured: a load of weights and of inputs at a time, of indices for
+    several blocks, or what memory gives."""
     vectors = blocks * form.high * form.wide / form.lanes
-    loads = blocks / 3 + vectors * (1 + form.rows * few) / 2
+    loads = blocks / 3 + vectors * (1 + max(form.blocks, form.rows) * few) / 2
     return max(1.25 * loads, blocks * (form.high * form.wide * ITEM + INDEX) / FROM_FAR)
 
 
@@ -295,24 +336,55 @@ def _make(w: Workshop, group: Group) -> Task:
 
 
 def packed(w: Array, form: Form) -> tuple[Array, Array, Array, Array]:
-    """The rows of blocks in order, the longest first and the last one repeated up to a whole slice; the steps before
-    each slice, and all; the inputs at which the blocks of each step begin; the weights of each step."""
+    """The rows of blocks in order, the longest first and the last one repeated up to a whole slice; the bounds of each
+    slice, and those behind all; the inputs at which the blocks of each step begin; the weights of each step."""
     blocks = there(w, (form.high, form.wide))
     assert blocks is not None
-    counts = blocks.sum(1)
-    order = np.argsort(-counts, kind="stable")
+    steps, ends = -(-blocks.sum(1) // form.blocks), ending(blocks, form.blocks if form.runs else 0)
+    order = np.lexsort((-ends.sum(1), -steps))                 # rows of a slice are alike in steps, and in runs
     order = np.concatenate([order, np.repeat(order[-1:], -len(order) % form.slice)])
-    steps = counts[order[::form.slice]]
-    columns = np.argsort(~blocks, axis=1, kind="stable")          # a row's own blocks, then those that are zeros
     cut = w.reshape(-1, form.high, blocks.shape[1], form.wide)
-    indices, weights = list[Array](), list[Array]()
-    for rows, count in zip(order.reshape(-1, form.slice), steps, strict=True):
-        own = columns[rows, :count].T
-        indices.append((own * form.wide).ravel())
-        some = cut[rows, :, own].reshape(-1, form.rows, form.high, form.wide)
-        weights.append((some.transpose(0, 3, 1, 2) if form.high > 1 else some).ravel())
-    return (order, np.concatenate([[0], np.cumsum(steps)]).astype(np.int32),
-            np.concatenate(indices).astype(np.uint16), np.concatenate(weights).astype(np.float32))
+    bounds, indices, weights = [(0, 0, 0)], list[Array](), list[Array]()
+    for rows in order.reshape(-1, form.slice):
+        runs, all_ = int(ends[rows].sum(1).min()), int(steps[rows].max())
+        for columns, values in stepped(cut[rows], blocks[rows], ends[rows], (runs, all_ - runs), form):
+            indices.append(columns.ravel())
+            weights.append(values.ravel())
+        first, _, entry = bounds[-1]
+        bounds[-1] = first, first + runs, entry
+        bounds.append((first + all_, 0, entry + form.slice * (runs + (all_ - runs) * form.blocks)))
+    return (order, np.array(bounds, np.int32), (np.concatenate(indices) * form.wide).astype(np.uint16),
+            np.concatenate(weights).astype(np.float32))
+
+
+def ending(blocks: Array, length: int) -> Array:
+    """Of rows of blocks, where runs of so many neighbours end that do not overlap; none where that is less than two."""
+    at = np.arange(blocks.shape[1])
+    before = np.maximum.accumulate(np.where(blocks, -1, at), 1)
+    return np.asarray(blocks & ((at - before) % length == 0) if length > 1 else np.zeros_like(blocks))
+
+
+def stepped(cut: Array, blocks: Array, ends: Array, steps: tuple[int, int], form: Form
+            ) -> Iterator[tuple[Array, Array]]:
+    """What steps of runs of neighbours read, and then the others: the columns of blocks [step, row, ...], and weights.
+
+    Blocks that a row lacks are some that are zeros; where it has no more, parts of the last one.
+    """
+    count, some = form.blocks, np.arange(len(blocks))
+    ends = ends & (np.cumsum(ends, 1) <= steps[0])
+    taken = ends.copy()
+    for n in range(1, count if steps[0] else 1):
+        taken[:, :-n] |= ends[:, n:]
+    begins = (np.nonzero(ends)[1] - count + 1).reshape(len(blocks), steps[0])
+    yield begins.T, cut[some[:, None, None], 0, begins[..., None] + np.arange(count)].transpose(1, 0, 2, 3)
+    slots, left = steps[1] * count, blocks.shape[1] - steps[0] * count
+    columns = np.argsort(np.where(blocks, 2 * taken, 1), axis=1, kind="stable")
+    columns = columns[:, np.minimum(np.arange(slots), left - 1)]
+    values = cut[some[:, None], :, columns]
+    values[:, left - 1:] /= 1 + max(0, slots - left)
+    values = values.reshape(len(blocks), steps[1], count, form.high, form.wide)
+    yield (columns.reshape(len(blocks), steps[1], count).transpose(1, 0, 2),
+           values.transpose((1, 0, 4, 2, 3) if form.high > 1 else (1, 0, 2, 3, 4)))
 
 
 NATIVE = (native(Family(_takes, _make), conv.FULLY_CONNECTED, first=True),)

@@ -85,14 +85,43 @@ def test_nothing_is_multiplied_that_is_not_there() -> None:
     assert np.isfinite(got[0]).all()
 
 
-def test_the_longest_rows_come_first_and_lack_least() -> None:
-    w = matrix(np.random.default_rng(1), (4, 1), 50, 64, 0.3)
-    form = Form(4, 1, 8, 2, 8)
+FORMS = [Form(4, 1, 8, 2, 8), Form(1, 4, 8, 2, 8), Form(1, 4, 16, 4, 4), Form(1, 8, 8, 1, 8), Form(4, 4, 8, 2, 4)]
+
+
+@pytest.mark.parametrize("density", [0.3, 1])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_longest_rows_come_first_and_lack_least(form: Form, density: float) -> None:
+    w = matrix(np.random.default_rng(1), (form.high, form.wide), 50, 63, density)
     order, bounds, indices, weights = packed(w, form)
-    blocks = (w.reshape(50, 4, 64) != 0).any(1).sum(1)
-    assert (np.diff(blocks[order]) <= 0).all() and len(order) == 56 and set(order) == set(range(50))
-    assert (np.diff(bounds) == blocks[order[::8]]).all()
-    assert len(indices) == 8 * bounds[-1] and len(weights) == 32 * bounds[-1]
+    blocks = (w.reshape(50, form.high, 63, form.wide) != 0).any((1, 3)).sum(1)
+    steps = -(-blocks // form.blocks)
+    first, single, entry = bounds.T
+    assert (np.diff(steps[order]) <= 0).all() and len(order) == -(-50 // form.slice) * form.slice
+    assert set(order) == set(range(50)) and (np.diff(first) == steps[order[::form.slice]]).all()
+    assert (single > first)[:-1].any() == form.runs and len(weights) * 4 == first[-1] * form.bytes
+    assert len(indices) == entry[-1] and len(indices) % form.slice == 0
+
+
+@pytest.mark.parametrize("density", [0, 0.3, 1])
+@pytest.mark.parametrize("form", FORMS)
+def test_what_steps_read_is_all_of_the_matrix(form: Form, density: float) -> None:
+    w = matrix(np.random.default_rng(2), (form.high, form.wide), 50, 63, density)
+    order, bounds, indices, weights = packed(w, form)
+    steps, found, count = weights.reshape(-1, form.slice, form.bytes // form.slice // 4), np.zeros_like(w), form.blocks
+    for n, rows in enumerate(order.reshape(-1, form.slice)):
+        first, single, entry = bounds[n]
+        for step in range(first, bounds[n + 1][0]):
+            for row, values in zip(rows, steps[step], strict=True):
+                at = indices[entry:entry + (1 if step < single else count)]
+                entry += len(at)
+                inputs = at[:, None] + np.arange(form.wide * count // len(at))
+                blocks = values.reshape(form.wide, count, form.high).transpose(1, 0, 2) if form.high > 1 else values
+                for out in range(form.high):
+                    own = blocks[..., out] if form.high > 1 else blocks
+                    np.add.at(found[row * form.high + out], inputs.ravel(), own.ravel())
+    last = order.tolist().count(order[-1])                       # which fills the last slice
+    found.reshape(50, form.high, -1)[order[-1]] /= last
+    np.testing.assert_allclose(found, w, rtol=1e-6)
 
 
 @pytest.mark.parametrize("machine", [*MACHINES.values(), WIDEST])
