@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import FormatError, Unsupported
+from .registry import Kind, Sparse
 from .scope import Region, Scope
 from .tensors import array
 
@@ -12,8 +13,9 @@ from .tensors import array
 def attributes_of(scope: Scope, node: Any) -> dict[str, Any]:
     """A node's attributes by name; raises `FormatError`.
 
-    Integers, floats and texts are themselves, lists are tuples, tensors are arrays, graphs are `Region`s; types are
-    as the file has them. In a function, one that refers to an attribute of the call takes its value, or is left out.
+    Integers, floats and texts are themselves, lists are tuples, tensors are arrays, graphs are `Region`s; types and
+    sparse tensors are a `Kind` and a `Sparse`. In a function, one that refers to an attribute of the call takes its
+    value, or is left out.
     """
     found: dict[str, Any] = {}
     for a in node.attribute:
@@ -63,8 +65,8 @@ KINDS: dict[int, Callable[[Any, Scope], Any]] = {
     8: lambda a, _: tuple(map(text, a.strings)),
     9: lambda a, scope: tuple(_tensor(x, scope) for x in a.tensors),
     10: _several,
-    11: lambda a, _: a.sparse_tensor,
+    11: lambda a, _: Sparse(a.sparse_tensor),
     12: _several,
-    13: lambda a, _: a.tp,
+    13: lambda a, _: Kind(a.tp),
     14: _several,
 }

@@ -33,6 +33,20 @@ class Items:
     kind: Any = None
 
 
+@frozen
+class Kind:
+    """An attribute that is the type of a value (a `TypeProto`)."""
+
+    of: Any
+
+
+@frozen
+class Sparse:
+    """An attribute that is a constant of which few elements are not zero (a `SparseTensorProto`)."""
+
+    of: Any
+
+
 Given = Value | Items | None
 Result = Value | Items | Sequence[Value | Items | None] | None
 F = TypeVar("F", bound=Callable[..., Any])
@@ -135,8 +149,6 @@ def takes_items(hint: Any) -> bool:
 def fitted(name: str, value: Any, hint: Any) -> Any:
     """An attribute as its annotation has it; raises `FormatError` where the file says another kind."""
     wants = next((a for a in hint.__args__ if a is not type(None)), hint) if optional(hint) else hint
-    if wants is Any:
-        return value
     origin = getattr(wants, "__origin__", wants)
     if origin is tuple and isinstance(value, tuple):
         each = wants.__args__[0]

@@ -12,7 +12,7 @@ from ....types import B8, LIST, UNKNOWN, Shape, Tensor, known
 from ..constants import element_of, type_of
 from ..importer import Op
 from ..lists import described, inner, optional_type, sequence_type, tensor_type, type_of_value, what
-from ..registry import Items, imports
+from ..registry import Items, Kind, imports
 from ..scope import Region
 
 #: More parts than these are not taken apart while importing.
@@ -221,11 +221,11 @@ def SequenceMap(g: Op, xs: Sequence, *more: Value | Items, body: Region) -> Any:
 
 
 @imports()
-def Optional(g: Op, x: Sequence | None = None, *, type: Any = None) -> Items:
+def Optional(g: Op, x: Sequence | None = None, *, type: Kind | None = None) -> Items:
     if x is None:
         if type is None:
             raise FormatError("has neither a value nor a type")
-        return Items((), optional_type(type))
+        return Items((), optional_type(type.of))
     own = type_of_value(g.session, x)
     return Items((x if isinstance(x, Value) else materialised(g, x),), optional_type(own))
 

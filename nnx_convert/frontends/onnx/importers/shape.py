@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from ....types import F32, F64, I32, I64, MOST_AXES, UNKNOWN, Shape, Tensor, Und
 from .. import sparse
 from ..constants import type_of
 from ..importer import Op
-from ..registry import imports
+from ..registry import Sparse, imports
 from ..tensors import grid
 from .axes import axes_of, axis_of, dropped, inserted, lengths, open_, ranked
 
@@ -287,13 +286,13 @@ def ConstantOfShape(g: Op, shape: Value, *, value: np.ndarray | None = None) -> 
 def Constant(g: Op, *, value: np.ndarray | None = None, value_float: float | None = None, value_int: int | None = None,
              value_floats: tuple[float, ...] | None = None, value_ints: tuple[int, ...] | None = None,
              value_string: str | None = None, value_strings: tuple[str, ...] | None = None,
-             sparse_value: Any | None = None) -> Value:
+             sparse_value: Sparse | None = None) -> Value:
     """The one attribute that is there."""
     given = (value, value_float, value_int, value_floats, value_ints, value_string, value_strings, sparse_value)
     if sum(v is not None for v in given) != 1:
         raise FormatError("needs exactly one value")
     if sparse_value is not None:
-        return sparse.sparse_constant(sparse_value, g.session.model.folder)
+        return sparse.sparse_constant(sparse_value.of, g.session.model.folder)
     if value is not None:
         return g.const(value)
     if value_float is not None or value_floats is not None:
