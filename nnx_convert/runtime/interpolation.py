@@ -12,7 +12,11 @@ import numpy as np
 from ..frozen import frozen
 from ..ops.sampling import ALIGNED, ASYMMETRIC, CROPPED, NEAREST, PYTORCH, ROUNDINGS, SYMMETRIC
 from ..types import Array
+from .memory import affordable
 from .places import keys
+
+#: The bytes for a cell that counts for a place: its number, how far it is and its share, and these once more.
+WORK = 6 * 8
 
 
 @frozen
@@ -58,6 +62,7 @@ class Axis:
         low, radius = np.floor(at), mode                       # linear reaches one cell each way, cubic two
         scale = min(self.factor, 1.0) if smooth else 1.0
         reach = -(int(np.floor(-radius / scale)) + 1)
+        affordable(max(self.out, 1) * (2 * reach + 2) * WORK, "what counts for a place")
         cells = low[:, None] + np.arange(-reach, reach + 2)
         distance = np.abs(cells - at[:, None]) * scale
         share = np.clip(1 - distance, 0, 1) if radius == 1 else keys(distance, a)

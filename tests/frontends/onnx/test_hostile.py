@@ -35,6 +35,9 @@ CASES: dict[str, tuple[ModelProto, int, str]] = {
         on_x("ScatterND", np.zeros((2, 1), np.int64), np.ones(1, np.float32), sizes=(4, 4)), 3,
         "updates have the shape of the elements picked"),
     "more sizes than parts": (on_x("Split", np.ones(2, np.int64), sizes=(2,)), 3, "has 1 outputs, and 2 sizes"),
+    "cells beyond count, blurred into none": (
+        on_x("Resize", np.zeros(0, np.float32), np.array([1, 1, 1e-9, 1e-9], np.float32), sizes=(1, 1, 4, 4),
+             mode="cubic", antialias=1), 5, "what counts for a place needs"),
     "draws of texts": (on_x("Bernoulli", dtype=TensorProto.STRING), 3, "op 0 Bernoulli: does not give TENSOR_STRING"),
 }
 
