@@ -51,7 +51,7 @@ def multiplier(real: float) -> tuple[int, int]:
     return (0, 0) if exponent < -31 else (m, exponent)
 
 
-def multipliers(reals: Sequence[float]) -> tuple[Array, Array]:
+def multipliers(reals: Sequence[float] | Array) -> tuple[Array, Array]:
     """`multiplier` of each, as arrays of m and of s."""
     fraction, exponent = np.frexp(np.asarray(reals, np.float64))
     m, s = away(fraction * 2.0**31).astype(I64), exponent.astype(I64)
@@ -121,8 +121,8 @@ def grid(t: Tensor) -> tuple[np.float32, int]:
     return (f32(t.quant.scale), t.quant.zero) if isinstance(t.quant, Quant) else (f32(0), 0)
 
 
-def scales(t: Tensor, count: int) -> list[np.float32]:
-    """A scale per channel: the tensor's own, or its single one `count` times."""
+def scales(t: Tensor, count: int) -> Array:
+    """A scale per channel, [channels] as FLOAT32: the tensor's own, or its single one `count` times."""
     if isinstance(t.quant, ChannelQuant):
-        return [f32(s) for s in t.quant.scales]
-    return [grid(t)[0]] * count
+        return np.array(t.quant.scales, f32)
+    return np.full(count, grid(t)[0])

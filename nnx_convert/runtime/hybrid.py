@@ -67,11 +67,6 @@ def centred(w: Tensor) -> Array:
     return np.asarray(constant(w).astype(np.int16) - np.int16(grid(w)[1]))
 
 
-def of_channels(w: Tensor, count: int) -> Array:
-    """The scales of a tensor's channels, its one scale for all of them."""
-    return np.array(scales(w, count), f32)
-
-
 class Matrix:
     """Weights [k, n] with a scale for each column, to be multiplied by rows of floats."""
 
@@ -89,4 +84,4 @@ def of_rows(arrays: Any, tensors: Any, wide: bool) -> Matrix:
     """Several matrices [units, k] side by side, each with its tensor's scales."""
     pairs = [(a, t) for a, t in zip(arrays, tensors, strict=True) if a is not None]
     return Matrix(np.concatenate([a for a, _ in pairs]).T,
-                  np.concatenate([of_channels(t, len(a)) for a, t in pairs]), wide)
+                  np.concatenate([scales(t, len(a)) for a, t in pairs]), wide)

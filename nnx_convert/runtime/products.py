@@ -111,19 +111,19 @@ def _integers(site: Site, x: Tensor, w: Tensor, matrix: Array, bias: Array | Non
     return Products(weights, float(zero), finish, False, buffer)
 
 
-def real_multipliers(x: Tensor, w: Tensor, out: Tensor, count: int, wide: bool) -> list[float]:
-    """What products of x with w are multiplied by to be steps of the output's grid: one number a channel.
+def real_multipliers(x: Tensor, w: Tensor, out: Tensor, count: int, wide: bool) -> Array:
+    """What products of x with w are multiplied by to be steps of the output's grid, [channels] as FLOAT64.
 
     Unless `wide`, the scales' product is a float32 where uint8 is multiplied by uint8, or int16 by int16.
     """
     sx, so = grid(x)[0], float(grid(out)[0])
     narrow = x.type == Q8 and w.type == Q8 or w.type.dtype.itemsize == 2 and not isinstance(w.quant, ChannelQuant)
     if narrow and not wide:
-        return [float(f32(sx * grid(w)[0])) / so] * count
-    return [float(sx) * float(s) / so for s in scales(w, count)]
+        return np.full(count, float(f32(sx * grid(w)[0])) / so)
+    return float(sx) * scales(w, count).astype(np.float64) / so
 
 
-def _requantized(out: Tensor, real: Sequence[float], added: Array, bound: Array, act: int) -> Finish:
+def _requantized(out: Tensor, real: Array, added: Array, bound: Array, act: int) -> Finish:
     """Two roundings in fixed point (`MultiplyByQuantizedMultiplier`)."""
     low, high = activation_range(act, out)
     zero = 0 if out.type.dtype.itemsize == 2 else grid(out)[1]
@@ -131,7 +131,7 @@ def _requantized(out: Tensor, real: Sequence[float], added: Array, bound: Array,
     return made.apply, made.scratch
 
 
-def _wide(out: Tensor, real: Sequence[float], added: Array, bound: Array, act: int) -> Finish:
+def _wide(out: Tensor, real: Array, added: Array, bound: Array, act: int) -> Finish:
     """Of 64-bit sums of int16 products: the multiplier cut to 15 bits, one rounding."""
     low, high = activation_range(act, out)
     m, s = multipliers(real)
@@ -141,10 +141,10 @@ def _wide(out: Tensor, real: Sequence[float], added: Array, bound: Array, act: i
     return finish, None
 
 
-def _rounded(out: Tensor, real: Sequence[float], added: Array, bound: Array, act: int) -> Finish:
+def _rounded(out: Tensor, real: Array, added: Array, bound: Array, act: int) -> Finish:
     """FULLY_CONNECTED's: a float64 product rounded to the nearest, halves away from zero."""
     low, high = activation_range(act, out)
-    factor, zero, most = np.array(real), grid(out)[1], int(bound.max(initial=1))
+    factor, zero, most = real, grid(out)[1], int(bound.max(initial=1))
 
     def finish(sums: Array, to: Array, _work: Array | None) -> None:
         total = sums.astype(np.float64) + added

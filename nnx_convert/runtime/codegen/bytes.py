@@ -307,7 +307,7 @@ def _found_sums(b: Bound, matrix: Array) -> Sums:
 def reals(b: Bound, count: int) -> Array:
     """The multiplier of each channel."""
     if b not in _reals:
-        _reals[b] = np.array(real_multipliers(b.args["x"], b.args["w"], b.outs[0], count, kind(b.op) in BY_DOUBLES))
+        _reals[b] = real_multipliers(b.args["x"], b.args["w"], b.outs[0], count, kind(b.op) in BY_DOUBLES)
     return _reals[b]
 
 

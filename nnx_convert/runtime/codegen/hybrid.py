@@ -14,8 +14,8 @@ from ...kinds import scheme_pads
 from ...ops import hybrid as h
 from ...types import F32, QPC, Array, Tensor
 from ..bind import Bound
-from ..fixedpoint import grid
-from ..hybrid import EXACT_F32, SPAN, of_channels
+from ..fixedpoint import grid, scales
+from ..hybrid import EXACT_F32, SPAN
 from .cells import activated
 from .dense import as_row, rows_of
 from .depthwise import Depthwise, patch_of
@@ -253,7 +253,7 @@ def _make(w: Workshop, group: Group) -> Phases:
         fit_of_bytes(w.machine, 4 if quad else 2))
     weights = packed(filters.reshape(units, -1).T, cells * depth, quad, tile.vectors, lanes, narrow)
     product = Hybrid(x, infos, out, kh, runs, dilations[0] * x.strides[1], strides, w.pack(weights),
-                     w.pack(blocks(filters.sum((1, 2, 3)), of_channels(b.args["w"], units), bias, lanes)), tile,
+                     w.pack(blocks(filters.sum((1, 2, 3)), scales(b.args["w"], units), bias, lanes)), tile,
                      quad, narrow, short, "scheme" in b.args and b.args["w"].type == QPC, b.args["b"] is not None,
                      b.args["act"])
     return Phases((gridded, product))
@@ -272,7 +272,7 @@ def _make_depthwise(w: Workshop, group: Group) -> Phases:
     _, kh, kw, channels = filters.shape
     border, strides = gridded.out.border, (b.args["sh"], b.args["sw"])
     weights = by_channels(filters.reshape(kh * kw, channels), np.zeros(channels), w.machine.lanes)
-    vectors = [of_channels(b.args["w"], channels), *([] if b.args["b"] is None else [b.args["b"].data])]
+    vectors = [scales(b.args["w"], channels), *([] if b.args["b"] is None else [b.args["b"].data])]
     extras = (gridded.infos, *(Place("%weights", w.pack(v), (1, 1, 1, channels), (0, 0, 0, ITEM), ITEM)
                                for v in vectors))
     act = b.args["act"]

@@ -23,8 +23,7 @@ BITS, LEAST, MOST = 20, 2.0 ** -10, 2.0 ** 8
 
 def product_scales(x: Tensor, w: Tensor, out: Tensor, count: int) -> Array:
     """What sums of products of x with w are multiplied by, [count] as FLOAT32."""
-    of_weights = np.array([np.float32(s) for s in scales(w, count)], np.float32)
-    return np.float32(grid(x)[0]) * of_weights / np.float32(grid(out)[0])
+    return np.float32(grid(x)[0]) * scales(w, count) / np.float32(grid(out)[0])
 
 
 def mean_scale(x: Tensor, out: Tensor, count: int) -> Array:

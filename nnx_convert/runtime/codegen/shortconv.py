@@ -122,7 +122,7 @@ def _scales(b: Bound) -> tuple[Array, Array]:
     return _cut(real_multipliers(b.args["x"], b.args["w"], b.outs[0], b.outs[0].shape[3], False), b.outs[0].shape[3])
 
 
-def _cut(reals: Sequence[float], count: int) -> tuple[Array, Array]:
+def _cut(reals: Sequence[float] | Array, count: int) -> tuple[Array, Array]:
     """The same of real multipliers: one, or so many."""
     m, s = (np.broadcast_to(np.asarray(v, np.int64), (count,)) for v in multipliers(reals))
     return np.where(m < LIMIT, m + (1 << 15) >> 16, 0x7FFF), 15 - s

@@ -294,7 +294,7 @@ def integer_matmul(site: Site, x: Tensor, y: Tensor, matrices: Callable[[Array, 
     if isinstance(y.quant, ChannelQuant) and y.quant.axis != columns:
         raise RunError(f"a matrix with scales along axis {y.quant.axis}, which is not that of its columns")
     several = isinstance(y.quant, ChannelQuant)
-    m, s = multipliers([float(sx) * float(k) / float(so) for k in scales(y, site.out.shape[-1])] if several
+    m, s = multipliers(float(sx) * scales(y, site.out.shape[-1]).astype(np.float64) / float(so) if several
                        else [float(f32(sx * sy)) / float(so)])
     scale = scale32 if x.type.dtype.itemsize == 1 else scale64
     info = np.iinfo(site.out.type.dtype)

@@ -8,8 +8,8 @@ from ...ops import hybrid as h
 from ...ops.conv import scatter_pads
 from ...types import Array, F32, F64, QPC, Tensor
 from ..cells import ACTIVATIONS
-from ..fixedpoint import f32, grid
-from ..hybrid import Matrix, centred, exactly, of_channels, of_rows, quantized
+from ..fixedpoint import f32, grid, scales
+from ..hybrid import Matrix, centred, exactly, of_rows, quantized
 from ..kernel import Run, Site, kernel
 from ..products import BOUNDS, Products, constant
 from ..windows import Window
@@ -34,7 +34,7 @@ def HYBRID_FULLY_CONNECTED(site: Site, x: Tensor, w: Tensor, b: Tensor | None, a
 def HYBRID_MATMUL(site: Site, x: Tensor, y: Tensor, adj_x: bool, adj_y: bool, asymmetric: bool) -> Run:
     """One scale for all of y; several are those of its columns."""
     cols, batch = site.out.shape[-1], site.out.shape[:-2]
-    scale, zero = of_channels(y, cols), grid(y)[1]
+    scale, zero = scales(y, cols), grid(y)[1]
 
     def run(out: Array, x: Array, y: Array) -> None:
         a, b = x.swapaxes(-1, -2) if adj_x else x, y.swapaxes(-1, -2) if adj_y else y
@@ -99,7 +99,7 @@ def HYBRID_CONV_2D(site: Site, x: Tensor, w: Tensor, b: Tensor | None, scheme: i
     window = window_of(x, w, scheme, (sh, sw), (dh, dw))
     inner = pointwise(site, window, rule) if window.pointwise and groups == 1 \
         else gathered(site, in_type(x, rule), window, rule, groups)
-    return over_images(site, x, rule, asymmetric, of_channels(w, units), act, inner, twice=w.type == QPC)
+    return over_images(site, x, rule, asymmetric, scales(w, units), act, inner, twice=w.type == QPC)
 
 
 @kernel(h.HYBRID_DEPTHWISE_CONV_2D)
@@ -108,7 +108,7 @@ def HYBRID_DEPTHWISE_CONV_2D(site: Site, x: Tensor, w: Tensor, b: Tensor | None,
     units = w.shape[3]
     rule = summing(centred(w).reshape(-1, units))
     inner = tapped(site, window_of(x, w, scheme, (sh, sw), (dh, dw)), rule, units, units // x.shape[3])
-    return over_images(site, x, rule, True, of_channels(w, units), act, inner)
+    return over_images(site, x, rule, True, scales(w, units), act, inner)
 
 
 @kernel(h.HYBRID_TRANSPOSE_CONV_2D)
@@ -118,7 +118,7 @@ def HYBRID_TRANSPOSE_CONV_2D(site: Site, x: Tensor, w: Tensor, b: Tensor | None,
     (n, height, width, depth), (units, kh, kw, _), (_, rows, columns, _) = x.shape, w.shape, site.out.shape
     top, _ = scatter_pads(scheme, height, rows, kh, sh)
     left, _ = scatter_pads(scheme, width, columns, kw, sw)
-    weights, scale, (low, high) = centred(w).astype(f32), of_channels(w, units), BOUNDS[act]
+    weights, scale, (low, high) = centred(w).astype(f32), scales(w, units), BOUNDS[act]
     full = max((height - 1) * sh + kh, rows + top), max((width - 1) * sw + kw, columns + left)
     site.scratch((*full, units))
     taps = [(y, z, c) for y in range(kh)[::-1] for z in range(kw)[::-1] for c in range(depth)]
