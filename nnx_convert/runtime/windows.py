@@ -36,6 +36,23 @@ class Window:
                 (w + left + right - self.reach[1]) // self.strides[1] + 1)
 
     @property
+    def met(self) -> Window:
+        """The same without what of the filter, which is not dilated, is in the border at all positions."""
+        if 0 in (*self.image, *self.out):
+            return self
+        (rows, columns), (top, bottom, left, right) = self.size, self.pads
+        size, pads = [rows, columns], [top, bottom, left, right]
+        for axis in (0, 1):
+            before, after = 2 * axis, 2 * axis + 1
+            first = max(pads[before] - (self.out[axis] - 1) * self.strides[axis], 0)
+            last = min(self.image[1 + axis] + pads[before], size[axis])
+            if first < last:
+                pads[before], pads[after] = pads[before] - first, pads[after] - (size[axis] - last)
+                size[axis] = last - first
+        (rows, columns), (top, bottom, left, right) = size, pads
+        return Window(self.image, (rows, columns), self.strides, self.dilations, (top, bottom, left, right))
+
+    @property
     def padded(self) -> tuple[int, int, int]:
         """One image with its border: rows, columns, channels."""
         (_, h, w, c), (top, bottom, left, right) = self.image, self.pads

@@ -97,7 +97,7 @@ def valid_cells(g: Window) -> Array:
 def pools(site: Site, x: Tensor, pads: tuple[int, int, int, int], strides: tuple[int, int], size: tuple[int, int],
           nchw: bool, pool: Pool) -> Run:
     """The run of a pool in either layout; pads are top, bottom, left, right."""
-    return nhwc(site, x, nchw, lambda shape: pooled(site, Window(shape, size, strides, (1, 1), pads), pool))
+    return nhwc(site, x, nchw, lambda shape: pooled(site, Window(shape, size, strides, (1, 1), pads).met, pool))
 
 
 @kernel(image.MAX_POOL_2D)

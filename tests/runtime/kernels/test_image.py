@@ -14,7 +14,8 @@ from nnx_convert.types import F16, F32, I16, I32, Q8, Q8S, Quant, Tensor
 
 Array = np.ndarray[Any, Any]
 SLIDES = [Slide((2, 2), (2, 2)), Slide((3, 3), (1, 2), pads=(1, 1, 1, 0)), Slide((3, 2), (2, 1), pads=(2, 1, 0, 1)),
-          Slide((6, 5)), Slide((5, 5), pads=(2, 2, 2, 2)), Slide((1, 1), (3, 3))]
+          Slide((6, 5)), Slide((5, 5), pads=(2, 2, 2, 2)), Slide((1, 1), (3, 3)),
+          Slide((15, 13), pads=(8, 8, 7, 8)), Slide((17, 16), (3, 4), pads=(9, 8, 8, 9))]
 SHAPE = (2, 6, 5, 3)
 
 
@@ -64,6 +65,15 @@ def test_an_average_rounds_away_from_zero() -> None:
     x = tensor([[[[1], [2], [-1], [-2]]]], Q8S, Quant(1.0, 0))
     (found,) = run_op(ops.AVERAGE_POOL_2D, pooled(Slide((1, 2), (1, 2)), x=x, act=0))
     assert found.reshape(-1).tolist() == [2, -2]
+
+
+@pytest.mark.parametrize(("op", "fold"), [(ops.MAX_POOL_2D, np.max), (ops.AVERAGE_POOL_2D, np.mean)],
+                         ids=["max", "average"])
+def test_what_of_a_window_meets_no_cell_takes_neither_memory_nor_time(op: Any, fold: Any) -> None:
+    half = 1 << 29
+    x = np.arange(24, dtype=np.float32).reshape(1, 4, 3, 2)
+    (found,) = run_op(op, pooled(Slide((2 * half, 2 * half), pads=(half,) * 4), x=tensor(x, F32), act=0))
+    assert found.shape == (1, 5, 4, 2) and (found == fold(x, (1, 2), keepdims=True)).all()
 
 
 @pytest.mark.parametrize("op", [ops.MAX_POOL_2D, ops.AVERAGE_POOL_2D, ops.L2_POOL_2D], ids=lambda o: o.name)
