@@ -27,7 +27,7 @@ from ..runtime.backends import backend_of
 from ..runtime.bind import Options
 from ..runtime.runner import Runner, call
 from ..target import Target
-from ..types import LIST, Array, Quant, Rim
+from ..types import LIST, Array, Quant, Rim, Shape
 from .metrics import dequantised, fits, quantised
 
 #: Types that a value may have where the source's tensor has another: integers, bytes without a sign.
@@ -46,7 +46,8 @@ class Anchor:
     `covers` are the source's operators whose work its segment does, the last one the tensor's own; `heaviest` is the
     one of these with the most weights, else the last that does more than change codes to floats. `reads` are the
     tensors the segment is fed with, by name, `given` the inputs of the model that it reads; `random`: something in it
-    draws. `dtype` is the type of the source's tensor, `grid` what codes stand for, or the step that floats lie on.
+    draws. `dtype` is the type of the source's tensor, `dims` its shape, `grid` what codes of that type stand for, or
+    the step that floats lie on.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Anchor:
     covers: tuple[At, ...]
     heaviest: At
     dtype: np.dtype[Any]
+    dims: Shape | None
     reads: tuple[str, ...]
     given: tuple[str, ...]
     grid: Quant | None
@@ -77,7 +79,7 @@ class Anchor:
             array = array.transpose(v.order)
         if dims is not None and array.ndim != len(dims):
             array = array.reshape(dims if 0 < array.size == _size(dims) else array.shape or (1,))
-        if dims is not None and not fits(array.shape, [n if isinstance(n, int) else None for n in dims]):
+        if dims is not None and not fits(array.shape, _sizes(dims)):
             raise ValueError
         want = v.type.dtype
         if (array.dtype.name, want.name) == ("int8", "uint8") and v.tensor.quant is not None:
@@ -88,17 +90,29 @@ class Anchor:
         return np.ascontiguousarray(found)
 
     def outward(self, array: Array, like: Array | None = None) -> Array:
-        """What the lowered graph computed, in the source's order of axes; with a shape and a type like these."""
+        """What the lowered graph computed, in the source's order of axes; with a type like this one's.
+
+        Also with its shape, where that is the source's, which lowering writes with other axes.
+        """
         if self.value.order is not None and array.ndim == len(self.value.order):
             array = array.transpose(np.argsort(self.value.order))
         dtype = self.dtype if like is None else like.dtype
-        if like is not None and array.shape != like.shape and array.size == like.size:
+        if like is not None and array.size == like.size and self._alike(like):
             array = array.reshape(like.shape)
-        if (array.dtype.name, dtype.name) == ("uint8", "int8"):
-            return (array ^ np.uint8(0x80)).view(np.int8)
+        if (array.dtype.name, self.dtype.name) == ("uint8", "int8"):
+            array = (array ^ np.uint8(0x80)).view(np.int8)
         if array.dtype.kind in "iu" and dtype.kind == "f" and self.grid is not None:
             return dequantised(array, self.grid)
         return array.astype(dtype) if array.dtype.kind in "iub" and dtype.kind in "iub" else array
+
+    def _alike(self, array: Array) -> bool:
+        """Whether an array has the shape of the source's tensor, which writes a single number as a vector of one."""
+        return self.dims is None or fits(array.shape or (1,), _sizes(self.dims))
+
+
+def _sizes(dims: Shape) -> list[int | None]:
+    """Sizes as `fits` takes them: None where one is open."""
+    return [n if isinstance(n, int) else None for n in dims]
 
 
 def _size(dims: Sequence[Any]) -> int:
@@ -171,7 +185,7 @@ def _anchors(source: Graph, legal: Graph, found: Mapping[Value, Value], names: M
         for v in (v for v in node.outputs if v in found):
             reads, made = behind(legal, v, known)
             covers, passed = covered(source, found[v], ends)
-            yield Anchor(names[v], v, covers, heaviest(passed, covers), found[v].type.dtype,
+            yield Anchor(names[v], v, covers, heaviest(passed, covers), found[v].type.dtype, found[v].tensor.dims,
                          tuple(names[r] for r in reads if r in names), tuple(ports[r] for r in reads if r in ports),
                          grid_of(source, found[v], v), not all(n.op.pure for n in (*made, *passed)))
 
@@ -218,8 +232,9 @@ def elements(v: Value) -> int:
 
 def grid_of(source: Graph, v: Value, legal: Value) -> Quant | None:
     """The grid of a tensor's codes; of floats, the step of the codes they were made from."""
-    if isinstance(legal.tensor.quant, Quant) and legal.tensor.quant.scale:
-        return legal.tensor.quant
+    if isinstance(found := legal.tensor.quant, Quant) and found.scale:
+        moved = (v.type.dtype.name, legal.type.dtype.name) == ("int8", "uint8")
+        return replace(found, zero=found.zero - 128) if moved else found
     if isinstance(v.tensor.quant, Quant):
         return v.tensor.quant
     return step_of(source, v)

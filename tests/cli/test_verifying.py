@@ -181,6 +181,9 @@ def test_open_sizes_are_those_of_the_inputs(tmp_path: Path, capsys: pytest.Captu
     np.savez(tmp_path / "g.npz", x=x, a=np.abs(x), y=np.tanh(np.abs(x)))
     assert nnx(tmp_path / "m.onnx", "--against", tmp_path / "g.npz", "--per-op", "--json") == ExitCode.GOOD
     assert [t["count"] for t in json.loads(capsys.readouterr().out)["tensors"]] == [15, 15]
+    np.savez(tmp_path / "g.npz", x=x, a=np.abs(x).reshape(3, 5), y=np.tanh(np.abs(x)))
+    assert nnx(tmp_path / "m.onnx", "--against", tmp_path / "g.npz", "--per-op", "--json") == ExitCode.DIFFERENT
+    assert json.loads(capsys.readouterr().out)["first"]["problem"] == "has the shape [5, 3], expected [3, 5]"
 
 
 def test_a_model_beside_another_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,10 +191,24 @@ def test_a_model_beside_another_one(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert nnx(tmp_path / "d.nnx", "--against", DIGITS) == ExitCode.GOOD
     assert nnx(DIGITS, "--against", ONNX) == ExitCode.GOOD, "channels first there"
     assert nnx(DIGITS, "--against", DIGITS, "--per-op") == ExitCode.GOOD
-    capsys.readouterr()
-    assert nnx(INT8, "--against", DIGITS, "--per-op", "--steps", 2, "--json") == ExitCode.DIFFERENT
+
+
+@pytest.mark.parametrize("level", [28, 30])
+def test_codes_beside_floats(level: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a device without signed bytes, too: a grid is that of the source's codes, whatever lowering moves it to."""
+    assert nnx(INT8, "--against", DIGITS, "--per-op", "--steps", 2, "--target", level, "--json") == ExitCode.DIFFERENT
     found = json.loads(capsys.readouterr().out)
     assert all(t["good"] and t["snr"] > 30 for t in found["tensors"] if t["differing"]), "each operation is near"
+
+
+@pytest.mark.parametrize("level", [28, 30])
+def test_the_range_that_an_operation_is_fed_with_is_on_its_grid(level: int, tmp_path: Path,
+                                                                capsys: pytest.CaptureFixture[str]) -> None:
+    archive = tensors(INT8, tmp_path, wrong="conv2")
+    assert nnx(INT8, "--against", archive, "--per-op", "--target", level, "--json") == ExitCode.DIFFERENT
+    fed, = json.loads(capsys.readouterr().out)["first"]["inputs"]
+    assert (fed["name"], fed["dtype"]) == ("depthwise", "int8")
+    assert fed["min"] == -128 == fed["quantization"]["zero_point"], "what a Relu gives begins at zero"
 
 
 def onnx_model(folder: Path, *nodes: Any, shape: Any = (2, 3), outputs: Any = None) -> Path:

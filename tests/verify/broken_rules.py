@@ -30,7 +30,10 @@ Patch = pytest.MonkeyPatch
 
 @dataclass(frozen=True)
 class Fault:
-    """A model's file, a rule to break, the operator to be named first, the input, options of the command."""
+    """A model's file, a rule to break, the operator to be named first, the input, options of the command.
+
+    `shaped`: what the rule gives has the shape that it should have, so that what follows can be fed with it.
+    """
 
     name: str
     file: bytes
@@ -39,6 +42,7 @@ class Fault:
     operation: str
     x: Array
     options: tuple[str, ...] = ()
+    shaped: bool = True
 
 
 def floats(*shape: int, scale: float = 1.0) -> Array:

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from broken_rules import FAULTS, Fault
+import broken_rules
+import harder_rules
+from broken_rules import Fault
 
 from nnx_convert.arrays import write_archive
 from nnx_convert.cli.commands import commands
@@ -18,6 +20,7 @@ from nnx_convert.errors import ExitCode
 from nnx_convert.verify.opening import Subject, Values
 from nnx_convert.verify.references import ENGINES
 
+FAULTS = broken_rules.FAULTS | harder_rules.FAULTS
 #: Engines that are there, with the suffix of the files each reads.
 PEERS = {form: name for name, (form, package) in ENGINES.items() if find_spec(package)}
 
@@ -53,7 +56,8 @@ def test_the_operation_of_a_broken_rule_is_named_first(name: str, tmp_path: Path
     code, wrong = found(args, capsys)
     assert (code, wrong["good"]) == (ExitCode.DIFFERENT, False)
     assert fault.operation in wrong["first"]["operations"]
-    assert wrong["tensors"][-1]["good"], "what comes after is fed with what is right"
+    assert wrong["tensors"][-1]["good"] is fault.shaped, "what comes after is fed with what is right"
+    assert fault.shaped or "has the shape" in wrong["first"]["problem"]
     assert wrong["first"]["inputs"] and all(i["min"] <= i["max"] for i in wrong["first"]["inputs"])
 
 
