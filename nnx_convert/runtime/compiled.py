@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from .codegen.program import NativeProgram
     from .footprint import Footprint
     from .profile import Profile
+
+
+def unlike(_: Sequence[Any]) -> None:
+    """What no run is like."""
+
 
 #: What gives tensors of a source file by their names, from the inputs of a run, states among them.
 Taps = Callable[[Sequence[str], Sequence[Any]], Mapping[str, Any]]
@@ -78,7 +84,7 @@ class CompiledModel:
         self._runner = Runner(model, options, keep)
         self._doors = rim.Doors(model)
         self._state = states.Memory(model.rim)
-        self._again: Again | None = None
+        self._like: Callable[[Sequence[Any]], list[Any] | None] = unlike      # runs on inputs like those before
         self._taps = taps
         self._own = tuple(p.name for p in model.rim.inputs if not p.state)
         self._returned = tuple(i for i, o in enumerate(self.outputs) if not o.state)
@@ -105,12 +111,15 @@ class CompiledModel:
         own, by the numbers of their operands, as "%4". `UsageError` on a name that there is not, and on a tensor that
         lowering made a part of another operation.
         """
+        if type(inputs) is list and signature is None and not tap:
+            known = self._like(inputs)
+            if known is None or self._runner.news:
+                return self._settled(inputs, known)
+            return known
         if tap:
             taps: dict[str, Any] = dict.fromkeys([tap] if isinstance(tap, str) else tap)
             found = self._answer(inputs, signature, taps)
             return {**found, **taps} if isinstance(found, dict) else [*found, *taps.values()]
-        if type(inputs) is list and signature is None:
-            return self._run(inputs)
         return self._answer(inputs, signature)
 
     __call__ = run
@@ -131,12 +140,13 @@ class CompiledModel:
         """The outputs in order, without the states, which are kept."""
         if taps is not None:
             return self._run_tapped(inputs, taps)
-        again = self._again
-        if again is not None:
-            known = self._state.run(again, inputs) if self._state.kept else again.run(inputs)
-            if known is not None:
-                self._runner.keep()
-                return known
+        return self._settled(inputs, self._like(inputs))
+
+    def _settled(self, inputs: Sequence[Any], known: list[Any] | None) -> list[Any]:
+        """The same, where a run like the one before gave them, if it did."""
+        if known is not None:
+            self._runner.keep()
+            return known
         given = rim.completed(self._rim.inputs, inputs)
         if not self._state.kept:
             entered = self._doors.enter(given)
@@ -170,8 +180,9 @@ class CompiledModel:
         """Prepare the next run, which may be like this one, and what another process can have of it."""
         self._runner.keep()
         program = self._runner.ready(entered)
-        self._again = None if program is None or len(inputs) != len(self._own) else Again.of(
+        again = None if program is None or len(inputs) != len(self._own) else Again.of(
             self._doors, program, inputs, self._state.kept)
+        self._like = unlike if again is None else partial(self._state.run, again) if self._state.kept else again.run
 
     def _named(self, found: Sequence[Any]) -> dict[str, Any]:
         return {self.outputs[i].name: a for i, a in zip(self._returned, found, strict=True)}

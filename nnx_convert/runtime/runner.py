@@ -5,7 +5,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from threading import Event
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -111,9 +111,9 @@ class Runner(Locked):
         """`keep` is told of the first program, and for which shapes it is; a `part` is not taken apart again."""
         super().__init__()
         self._known, self._keep, self._limits, self._is_part = model, keep, limits(), part
-        self._news = Event()                     # a graph that a program runs has been compiled
+        self.news: list[None] = []               # something where a graph that a program runs has been compiled
         self.options = replace(options, call=options.call and remembered(options.call),
-                               tell=self._news.set if keep else options.tell)
+                               tell=partial(self.news.append, None) if keep else options.tell)
         self._programs: OrderedDict[object, Compiled | NativeProgram | None] = OrderedDict()
         #: Where there is no program: what waits for no value, if another backend does some of it.
         self._ahead: dict[object, Started] = {}
@@ -170,8 +170,8 @@ class Runner(Locked):
 
     def keep(self) -> None:
         """Keep the first program once more, if more of the graphs that it runs have been compiled since."""
-        if self._news.is_set():
-            self._news.clear()
+        if self.news:
+            self.news.clear()
             self._told(again=True)
 
     def profile(self, inputs: Arrays, runs: int) -> Profile:

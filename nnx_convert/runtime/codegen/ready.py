@@ -73,7 +73,8 @@ class Native:
 class Frame:
     """One arena with the arrays of inputs, outputs and NumPy steps cut out of it, used by one run at a time.
 
-    `calls` are the parts of the program, each with what does it here. `way` is of who knows the arrays better.
+    `calls` are the parts of the program, each with what does it here; `only` is the one call there is, where it checks
+    nothing. `way` is of who knows the arrays better.
     """
 
     def __init__(self, owner: Ready) -> None:
@@ -90,6 +91,8 @@ class Frame:
             (part, prepared(part.address, at, blob, owner.threads, part.waits) if isinstance(part, Native) else partial(
                 computed, part, *(arrays[i] for i in part.outs), *fill(part.args, arrays),
                 *(np.empty(s, d) for s, d in part.scratch))) for part in owner.parts]
+        self.only = self.calls[0][1] if len(self.calls) == 1 and isinstance(self.calls[0][0], Native) and not (
+            owner.checks) else None
         self.way: Any = None
         self._checks = owner.checks
         self._kept = arena, owner.weights
@@ -141,6 +144,8 @@ class Ready:
                 self.parts.append(Native(library.address(part.symbol), part.waits))
         self._library = library
         self._idle: deque[Frame] = deque(maxlen=ARENAS)
+        #: An idle frame, or IndexError; and a frame for the next run: what a thin run calls.
+        self.pop, self.back = self._idle.pop, self._idle.append
 
     @property
     def arena(self) -> int:
@@ -161,10 +166,6 @@ class Ready:
     def taken(self) -> Frame:
         """A frame for one run; `back` has it again, if the run went well."""
         try:
-            return self._idle.pop()
+            return self.pop()
         except IndexError:
             return Frame(self)
-
-    def back(self, frame: Frame) -> None:
-        """For the next run."""
-        self._idle.append(frame)
