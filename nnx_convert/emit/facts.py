@@ -171,7 +171,7 @@ class Hosts:
         why = self.noted.get((origin, name)) or self.noted.get((origin, f"host.{name}"), "")
         if not why:
             near = (OPS[name].code or HOST_CODES) < HOST_CODES
-            why = f"NNAPI's {name} would not give the same" if near else "NNAPI has none"
+            why = f"NNAPI's {name} would not give the same" if near else "NNAPI has no such operation"
         return why.removeprefix(f"{name}: ")
 
 

@@ -75,7 +75,8 @@ def node(o: OpRow, lowered: Sequence[Verdict], seconds: float | None, shared: Se
 
     `shared` are the places of others whose time is in the same measurement.
     """
-    lost = next((v for v in lowered if not v.taken), None)
+    own = sorted(lowered, key=lambda v: v.place.name not in o.operation)   # of what it is, then of what is around that
+    lost = next((v for v in own if not v.taken), None)
     kinds = {v.kind for v in lowered if v.taken}
     place = ("none" if not lowered else "host" if lost and lost.kind == "host" else "refused" if lost else
              "EX" if "EX" in kinds else "DENSIFY" if "DENSIFY" in kinds else "base")

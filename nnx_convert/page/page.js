@@ -108,7 +108,8 @@ function draw() {
     const box = world.boxes[k];
     if (own.length === 1) { parts.push(operation(own[0], box)); return; }
     const b = blockAt.get(own[0]), title = `block ${b.number + 1} of ${b.of}`;
-    parts.push(`<g class="block" data-block="${k}"><rect x="${box.x}" y="${box.y}" width="${box.w}" height="${box.h}" rx="8"/>`,
+    const shade = open.has(k) ? "" : `style="fill:${together(own)}"`;
+    parts.push(`<g class="block" data-block="${k}"><rect ${shade} x="${box.x}" y="${box.y}" width="${box.w}" height="${box.h}" rx="8"/>`,
       `<text x="${box.x + 10}" y="${box.y + 17}">${title}, ${count(own.length, "operation")} ${open.has(k) ? "\u25be" : "\u25b8"}</text>`);
     if (open.has(k)) {
       const dx = box.x + PAD, dy = box.y + PAD + HEAD;
@@ -118,7 +119,8 @@ function draw() {
         parts.push(operation(n, {...c, x: c.x + dx, y: c.y + dy}));
       });
     } else {
-      parts.push(`<text class="small" x="${box.x + 10}" y="${box.y + 34}">${esc(cut(b.names.join(", "), 27))}</text></g>`);
+      const more = byTime() && seconds(own) !== null ? micro(seconds(own)) : cut(b.names.join(", "), 27);
+      parts.push(`<text class="small" x="${box.x + 10}" y="${box.y + 34}">${esc(more)}</text></g>`);
       own.forEach(n => spots.set(n, box));
     }
   });
@@ -130,7 +132,7 @@ function operation(i, box) {
   const n = D.nodes[i];
   spots.set(i, box);
   const out = n.outputs.length ? tensor(n, n.outputs[0]) : null;
-  const more = $("colour").value === "time" ? (n.seconds === null ? "not measured" : micro(n.seconds))
+  const more = byTime() ? (n.seconds === null ? "not measured" : micro(n.seconds))
     : out ? `${out.dtype} ${shaped(out)}` : "";
   return `<g class="node" data-node="${i}"><rect class="${n.place}" ${tint(n)} x="${box.x.toFixed(1)}" y="${box.y.toFixed(1)}" `
     + `width="${box.w}" height="${box.h}" rx="6"/><text x="${(box.x + 9).toFixed(1)}" y="${(box.y + 16).toFixed(1)}">`
@@ -139,11 +141,19 @@ function operation(i, box) {
 }
 
 const slowest = D.nodes.reduce((s, n) => Math.max(s, n.seconds || 0), 1e-12);
-function tint(n) {
-  if ($("colour").value !== "time") return "";
-  if (n.seconds === null) return 'style="fill:var(--none)"';
-  return `style="fill:color-mix(in oklab, #e5542f ${(100 * Math.sqrt(n.seconds / slowest)).toFixed(0)}%, var(--panel))"`;
+const byTime = () => $("colour").value === "time";
+const heat = s => s === null ? "var(--none)"
+  : `color-mix(in oklab, #e5542f ${(100 * Math.sqrt(Math.min(1, s / slowest))).toFixed(0)}%, var(--panel))`;
+const tint = n => byTime() ? `style="fill:${heat(n.seconds)}"` : "";
+
+// A closed block: the time of all of it, or the place of what in it is furthest from the device.
+const FURTHEST = ["refused", "host", "DENSIFY", "EX", "base", "none"];
+const furthest = own => FURTHEST.find(p => own.some(i => D.nodes[i].place === p));
+function seconds(own) {
+  const found = own.map(i => D.nodes[i].seconds).filter(s => s !== null);
+  return found.length ? found.reduce((a, b) => a + b) : null;
 }
+const together = own => byTime() ? heat(seconds(own)) : `var(--${furthest(own).toLowerCase()})`;
 
 // ---- seeing: pan, zoom, search -----------------------------------------------------------------------------------
 const canvas = $("canvas");
@@ -297,10 +307,11 @@ document.addEventListener("click", e => {
 // ---- the other views -----------------------------------------------------------------------------------------------
 function legend() {
   const there = new Set(D.nodes.map(n => n.place));
-  $("legend").innerHTML = $("colour").value === "time"
+  const closed = D.blocks.length ? `<li>a closed block: ${byTime() ? "all of its time" : "what in it is furthest from the device"}</li>` : "";
+  $("legend").innerHTML = (byTime()
     ? `<li>${D.profile ? `the redder the slower; a run takes ${micro(D.profile.seconds)}` : `not measured: ${esc(D.unmeasured)}`}</li>`
     : Object.keys(PLACES).filter(p => there.has(p)).map(p =>
-      `<li><svg viewBox="0 0 14 14"><rect class="swatch ${p}" x="1" y="1" width="12" height="12" rx="3"/></svg>${PLACES[p]}</li>`).join("");
+      `<li><svg viewBox="0 0 14 14"><rect class="swatch ${p}" x="1" y="1" width="12" height="12" rx="3"/></svg>${PLACES[p]}</li>`).join("")) + closed;
 }
 function device() {
   const v = D.verdict, groups = new Map();

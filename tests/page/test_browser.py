@@ -120,6 +120,22 @@ def test_blocks_open_and_close(chromium: Browser, tmp_path: Path) -> None:
     assert page.locator(".node.match").count() == 8 and not faults
 
 
+def test_a_closed_block_is_coloured_by_what_is_in_it(chromium: Browser, tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(chain(48, 6, "x"))
+    page, faults = opened(chromium, emitted(tmp_path / "m.onnx", tmp_path, "--target", "27", "--no-ex"))
+
+    def fill(of: str) -> str:
+        return str(page.eval_on_selector(of, "e => getComputedStyle(e).fill"))
+    shut = fill("[data-block] > rect")
+    page.locator("[data-block]").first.click()
+    assert page.locator(".node rect.host").count() > 0 and page.locator(".node rect.base").count() > 0
+    assert shut == fill(".node rect.host") != fill("[data-block] > rect")
+    page.select_option("#colour", "time")
+    last = page.locator("[data-block]").last
+    assert (last.locator(".small").text_content() or "").endswith(("\u00b5s", "ms"))
+    assert "all of its time" in page.inner_text("#legend") and not faults
+
+
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a large graph, whose runs are not timed: they take no part in how soon it opens."""
