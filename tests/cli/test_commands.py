@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,13 +41,60 @@ def test_every_command_takes_the_options_of_what_is_said(name: str) -> None:
     assert options >= {"--json", "--quiet", "--verbose"}
 
 
-@pytest.mark.parametrize("args", [
-    ["{model}", "-o", "{to}/m.nnx"], ["run", "{model}", "--random", "1"], ["ops", "CONV_2D"], ["ops"],
-    ["bench", "{model}", "--backend", "numpy", "--runs", "1"]], ids=" ".join)
-def test_json_is_one_object_and_nothing_else(args: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-                                             ) -> None:
-    assert ended([a.format(model=MODEL, to=tmp_path) for a in args] + ["--json"]) == ExitCode.GOOD
-    assert isinstance(json.loads(capsys.readouterr().out), dict)
+#: Each command, by the head of the page that tells of what it prints.
+PRINTED = {
+    "MODEL": ["{model}", "-o", "{to}/m.nnx", "--trace-passes", "--target", "27", "--emit", "json:{to}/m.json"],
+    "check MODEL": ["check", "{model}", "--target", "27", "--all-targets", "--fail-on", "level>31", "--trace-passes"],
+    "inspect FILE": ["inspect", "{sparse}"],
+    "diff BEFORE AFTER": ["diff", "{model}", "{sparse}", "--fail-on", "macs+900%"],
+    "ops [NAME]": ["ops", "CONV_2D"],
+    "run FILE": ["run", "{model}", "--random", "1", "--expect", "{golden}", "--output", "{to}/o.npz", "--tap", "conv1"],
+    "bench FILE": ["bench", "{model}", "--backend", "numpy", "--runs", "1", "--per-op"],
+    "ci FILE": ["ci", "{ci}", "--junit", "{to}/o.xml"],
+    "record-lib DIR, nnx-convert record-run FOLDER": ["record-lib", "{to}/recorder"],
+    "verify MODEL": ["verify", "{model}", "--against", "{model}", "--per-op", "--junit", "{to}/o.xml"]}
+#: An entry of `ci` that asks for all there is, but for times.
+ENTRY = """[models.digits]
+path = 'MODEL'
+fail_on = ['host']
+verify = { against = 'golden.npz', random = 1 }
+budgets = { size = '1 MB', macs = '1 M' }
+diff = { baseline = 'MODEL', fail_on = ['ops'] }
+"""
+#: Of these, keys that are names: of operations, of tensors, of what was measured.
+NAMED = {"operations", "base", "EX", "DENSIFY", "host", "sizes", "entries", "figures", "metadata", "types", "target"}
+
+
+def keys(value: object) -> set[str]:
+    """The keys of an object, and of all that is in it, but for what is told by names."""
+    if isinstance(value, list):
+        return set().union(*map(keys, value)) if value else set()
+    if not isinstance(value, dict):
+        return set()
+    return set(value) | set().union(*(keys(v) for k, v in value.items() if not (k in NAMED and isinstance(v, dict))))
+
+
+@pytest.mark.parametrize("head", PRINTED)
+def test_json_is_one_object_all_of_whose_keys_are_documented(head: str, tmp_path: Path,
+                                                            capsys: pytest.CaptureFixture[str]) -> None:
+    golden, ci = tmp_path / "golden.npz", tmp_path / "nnx.toml"
+    assert ended(["run", MODEL, "--random", "1", "--output", str(golden), "--quiet"]) == ExitCode.GOOD
+    ci.write_text(ENTRY.replace("MODEL", MODEL))
+    capsys.readouterr()
+    places = {"model": MODEL, "sparse": MODEL.replace("cnn", "sparse"), "to": tmp_path, "golden": golden, "ci": ci}
+    assert ended([a.format(**places) for a in PRINTED[head]] + ["--json"]) == ExitCode.GOOD
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    page = (Path(MODEL).parents[1] / "docs" / "report.md").read_text()
+    own = page.partition(f"## nnx-convert {head}\n")[2].partition("\n## ")[0]
+    assert not err and isinstance(found, dict)
+    assert set(found) <= set(re.findall(r"`(\w+)`", own)), "each key where its command is told of"
+    assert keys(found) <= set(re.findall(r"`(\w+)`", page)) | set(re.findall(r'"(\w+)"', page))
+
+
+def test_every_command_that_prints_an_object_is_there() -> None:
+    told = {words[0] for words in PRINTED.values()} - {"{model}"} | {"convert", "record-run"}
+    assert told == {name for name, c in commands.commands.items() if "report" in {p.name for p in c.params}}
 
 
 @pytest.mark.parametrize(("args", "hint"), [
