@@ -91,14 +91,17 @@ def tensors(found: Inspection) -> None:
 
 
 def sparsity(found: Inspection) -> None:
-    """--sparsity: the constants, those with the most zeros first, and the levels of those that are stored sparse."""
+    """--sparsity: the constants, those with the most zeros first, and the levels of those that are stored sparse.
+
+    Dense levels of one place are left out.
+    """
     rows = []
     both = [(t, t.sparsity) for t in found.constants if t.sparsity is not None]
     for t, s in sorted(both, key=lambda b: (not b[1].levels, b[1].density)):
         saved = s.dense - s.stored
         levels = ", ".join("block " * v.block + f"{v.format} {v.size}" + f" {v.density:.0%}" * (v.format == "sparse")
-                           for v in s.levels)
-        rows.append([t.name, t.type.removeprefix(PREFIX), t.sizes, f"{s.density:.1%}", levels or "dense",
+                           for v in s.levels if v.format == "sparse" or v.size > 1)
+        rows.append([t.name, t.dtype, t.sizes, f"{s.density:.1%}", levels or "dense",
                      size(s.stored), size(saved) if saved > 0 else ""])
     show_table([Column("constant", flexible=True), Column("type"), Column("shape"), Column("kept", right=True),
                 Column("levels", flexible=True), Column("bytes", right=True), Column("saved", right=True)], rows)
@@ -109,9 +112,9 @@ def quantisation(found: Inspection) -> None:
     rows = []
     for t in found.tensors:
         if isinstance(t.quant, Quant):
-            rows.append([t.name, t.type.removeprefix(PREFIX), f"{t.quant.scale:.6g}", str(t.quant.zero), reach(t)])
+            rows.append([t.name, t.dtype, f"{t.quant.scale:.6g}", str(t.quant.zero), reach(t)])
         elif t.quant is not None:
-            rows.append([t.name, t.type.removeprefix(PREFIX), f"{min(t.quant.scales):.3g} to {max(t.quant.scales):.3g}",
+            rows.append([t.name, t.dtype, f"{min(t.quant.scales):.3g} to {max(t.quant.scales):.3g}",
                          f"{len(t.quant.scales)} on axis {t.quant.axis}", reach(t)])
     show_table([Column("tensor", flexible=True), Column("type"), Column("scale", right=True), Column("zero"),
                 Column("reaches", right=True)], rows)

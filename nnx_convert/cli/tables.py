@@ -11,6 +11,8 @@ from .screen import Volume, colourful, volume
 
 #: Between columns, and what stands for the rest of a text.
 GAP, MORE = "  ", "..."
+#: Shares of what is kept of a text that may be its begin.
+HEADS = (0.5, 0.25, 0.75, 0.0, 1.0)
 #: A column that may be cut keeps so many characters at least.
 LEAST = 8
 
@@ -31,10 +33,11 @@ def show_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     if volume.get() is not Volume.VERBOSE:
         widths = fitted(columns, widths)
+    heads = [kept(c, width) for c, width in zip(zip(*cells, strict=True), widths, strict=False)] or [0.5] * len(columns)
     bold, plain = ("\x1b[1m", "\x1b[0m") if colourful() else ("", "")
-    sys.stdout.write(f"{bold}{line(columns, widths, titles)}{plain}\n")
+    sys.stdout.write(f"{bold}{line(columns, widths, titles, heads)}{plain}\n")
     for row in cells:
-        sys.stdout.write(line(columns, widths, row) + "\n")
+        sys.stdout.write(line(columns, widths, row, heads) + "\n")
     if not rows:
         sys.stdout.write("none\n")
 
@@ -54,16 +57,21 @@ def fitted(columns: Sequence[Column], widths: Sequence[int]) -> list[int]:
     return found
 
 
-def line(columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str]) -> str:
+def line(columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str], heads: Sequence[float]) -> str:
     """A row's cells side by side."""
-    parts = [cut(cell, width).rjust(width) if c.right else cut(cell, width).ljust(width)
-             for c, width, cell in zip(columns, widths, cells, strict=True)]
+    parts = [text.rjust(width) if c.right else text.ljust(width) for c, width, text in zip(
+        columns, widths, map(cut, cells, widths, heads), strict=True)]
     return GAP.join(parts).rstrip()
 
 
-def cut(text: str, width: int) -> str:
-    """A text in so many characters: its begin and its end, which is where names differ."""
+def kept(texts: Sequence[str], width: int) -> float:
+    """What share of the begin is kept of a column's texts: that which tells the most of them apart, a half if it may."""
+    return max(HEADS, key=lambda head: len({cut(text, width, head) for text in texts}))
+
+
+def cut(text: str, width: int, head: float = 0.5) -> str:
+    """A text in so many characters: of its begin this share of them, and its end."""
     if len(text) <= width:
         return text
-    head = (width - len(MORE)) // 2
-    return text[:head] + MORE + text[len(text) - (width - len(MORE) - head):]
+    begin = int((width - len(MORE)) * head)
+    return text[:begin] + MORE + text[len(text) - (width - len(MORE) - begin):]

@@ -15,6 +15,15 @@ def test_cut(text: str, width: int, found: str) -> None:
     assert cut(text, width) == found
 
 
+@pytest.mark.parametrize("names", [
+    [f"model/{'x' * 60}/conv_{n}/kernel_{'y' * 25}" for n in range(30)], [f"conv_{n}/{'x' * 90}" for n in range(30)],
+    [f"{'x' * 90}/conv_{n}" for n in range(30)]], ids=["amid", "begin", "end"])
+def test_what_is_cut_is_told_apart(names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    show_table([Column("name", flexible=True), Column("other")], [[n, "z" * 40] for n in names])
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert len(set(lines)) == len(names) and max(map(len, lines)) <= 100
+
+
 def test_columns_align(capsys: pytest.CaptureFixture[str]) -> None:
     show_table([Column("name", flexible=True), Column("n", right=True), Column("more", flexible=True)],
                [[LONG + "1", "1", "x"], ["b", "22", LONG + "2"], ["c\n\x1b[2J", "333", ""]])
