@@ -65,7 +65,7 @@ def line(columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str],
 
 
 def kept(texts: Sequence[str], width: int) -> float:
-    """What share of the begin is kept of a column's texts: that which tells the most of them apart, a half if it may."""
+    """The share of the begin that tells the most of a column's texts apart, a half where that does."""
     return max(HEADS, key=lambda head: len({cut(text, width, head) for text in texts}))
 
 
