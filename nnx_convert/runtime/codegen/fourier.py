@@ -7,7 +7,7 @@ too, but for the last stages, whose few transforms are told apart by a shuffle.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -18,14 +18,18 @@ from ...types import F32, I16, I32, Array, Q16S
 from ..bind import Bound
 from ..kissfft import Transform
 from .integers import shuffled
-from .ir import SHARED, Function, Module, Operand, number, vector
+from .ir import SHARED, Function, Module, Operand, number, parts, vector
 from .machine import Machine
 from .places import ITEM, Place
 from .tasks import SCRATCH, Family, Group, Task, Workshop, native
-from .turns import QUAD, every_other, neighbours, of_several
+from .tiles import scarce
+from .turns import QUAD, dealt, every_other, neighbours
 
 #: Real and imaginary parts.
 Pair = tuple[str, str]
+#: Reads a part of a number, and puts a part of a result away.
+Read = Callable[[int, int], str]
+Put = Callable[[int, int, str], None]
 #: The odd primes that floats' lengths may be products of, beside twos.
 PRIMES = (3, 5, 7)
 
@@ -34,7 +38,8 @@ PRIMES = (3, 5, 7)
 class Numbers:
     """The arithmetic of one transform: `bits` is 0 of floats, else how wide integers are stored.
 
-    Integers of 16 bits are computed in 32, those of 32 in 64; sums are brought back to their width as in `kissfft`.
+    Integers of 16 bits are computed in 32, those of 32 in 64. Where `kissfft` brings sums back to their width, what is
+    above it is left here: products are of the bits below, as is what is stored, and `half` is given what was `told`.
     """
 
     bits: int
@@ -67,8 +72,8 @@ class Numbers:
         """Numbers as they are stored."""
         return f.let(f"trunc {vector(lanes, self.code)} {x} to {vector(lanes, self.stored)}") if self.bits else x
 
-    def wrap(self, f: Function, t: str, x: str) -> str:
-        """What storing leaves of a sum."""
+    def told(self, f: Function, t: str, x: str) -> str:
+        """A number with its sign in all bits above its width."""
         if not self.bits:
             return x
         return f.let(f"ashr {t} {f.let(f'shl {t} {x}, {number(t, self.bits)}')}, {number(t, self.bits)}")
@@ -78,14 +83,39 @@ class Numbers:
         if not self.bits:
             return x
         more = f.let(f"add {t} {x}, {number(t, 1 << self.bits - 2)}")
-        return self.wrap(f, t, f.let(f"ashr {t} {more}, {number(t, self.bits - 1)}"))
+        return f.let(f"lshr {t} {more}, {number(t, self.bits - 1)}")
+
+    def product(self, f: Function, t: str, a: str, b: str) -> str:
+        """The product of numbers, as wide as it gets."""
+        if not self.bits:
+            return f.let(f"fmul {t} {a}, {b}")
+        half, word = vector(parts(t)[0], self.stored), "zext" if self.by_hand(f, t) else "sext"
+        low = [f.let(f"{word} {half} {f.let(f'trunc {t} {v} to {half}')} to {t}") for v in (a, b)]
+        found = f.let(f"mul {t} {low[0]}, {low[1]}")
+        return f.let(f"sub {t} {found}, {self._signs(f, t, a, b)}") if self.by_hand(f, t) else found
+
+    def by_hand(self, f: Function, t: str) -> bool:
+        """Whether these are vectors that the machine multiplies as numbers without signs alone."""
+        return self.bits == 32 and t.startswith("<") and f.machine.x86 and not f.machine.avx2
+
+    @staticmethod
+    def _signs(f: Function, t: str, a: str, b: str) -> str:
+        """What a product of numbers without signs has too much; a constant is not below zero."""
+        whole = vector(2 * parts(t)[0], "i32")
+
+        def some(x: str, y: str) -> str:
+            """x where y is below zero."""
+            signs = f.let(f"ashr {whole} {f.let(f'bitcast {t} {y} to {whole}')}, {number(whole, 31)}")
+            return f.let(f"and {t} {x}, {f.let(f'bitcast {whole} {signs} to {t}')}")
+        less = some(b, a) if b.startswith("splat") else f.let(f"add {t} {some(a, b)}, {some(b, a)}")
+        return f.let(f"shl {t} {less}, {number(t, 32)}")
 
     def over(self, f: Function, t: str, x: str, by: int) -> str:
         """x / by; floats are divided last."""
         if not self.bits:
             return x
         share = ((1 << self.bits - 1) - 1) // by
-        return self.round(f, t, f.let(f"mul {t} {x}, {number(t, share)}"))
+        return self.round(f, t, self.product(f, t, x, number(t, share)))
 
     def half(self, f: Function, t: str, x: str) -> str:
         """Half of a sum."""
@@ -101,54 +131,56 @@ class Numbers:
 
     def plus(self, f: Function, t: str, a: Pair, b: Pair) -> Pair:
         """The sum of complex numbers."""
-        return self.wrap(f, t, self.add(f, t, a[0], b[0])), self.wrap(f, t, self.add(f, t, a[1], b[1]))
+        return self.add(f, t, a[0], b[0]), self.add(f, t, a[1], b[1])
 
     def minus(self, f: Function, t: str, a: Pair, b: Pair) -> Pair:
         """The difference of complex numbers."""
-        return self.wrap(f, t, self.sub(f, t, a[0], b[0])), self.wrap(f, t, self.sub(f, t, a[1], b[1]))
+        return self.sub(f, t, a[0], b[0]), self.sub(f, t, a[1], b[1])
 
     def times(self, f: Function, t: str, a: Pair, b: Pair) -> Pair:
         """The product of complex numbers."""
-        word = "mul" if self.bits else "fmul"
-        crossed, other = f.let(f"{word} {t} {a[1]}, {b[1]}"), f.let(f"{word} {t} {a[1]}, {b[0]}")
         if not self.bits:
+            crossed, other = self.product(f, t, a[1], b[1]), self.product(f, t, a[1], b[0])
             return f.fma(t, a[0], b[0], f.let(f"fneg {t} {crossed}")), f.fma(t, a[0], b[1], other)
-        return (self.round(f, t, self.sub(f, t, f.let(f"mul {t} {a[0]}, {b[0]}"), crossed)),
-                self.round(f, t, self.add(f, t, f.let(f"mul {t} {a[0]}, {b[1]}"), other)))
+        real = self.round(f, t, self.sub(f, t, self.product(f, t, a[0], b[0]), self.product(f, t, a[1], b[1])))
+        if self.by_hand(f, t):                   # one part after the other, or registers are too few
+            real, *held = (f.opaque(t, v) for v in (real, *a, *b))
+            a, b = (held[0], held[1]), (held[2], held[3])
+        return real, self.round(f, t, self.add(f, t, self.product(f, t, a[0], b[1]), self.product(f, t, a[1], b[0])))
 
-    def joined(self, f: Function, t: str, x: Sequence[Pair]) -> list[Pair]:
-        """The transform of p numbers."""
-        if len(x) == 2:
-            return [self.plus(f, t, *x), self.minus(f, t, *x)]
-        if len(x) == 4:
-            up, down = self.plus(f, t, x[0], x[2]), self.minus(f, t, x[0], x[2])
-            both, apart = self.plus(f, t, x[1], x[3]), self.minus(f, t, x[1], x[3])
-            left, right = self.add(f, t, down[0], apart[1]), self.sub(f, t, down[0], apart[1])
-            below, above = self.sub(f, t, down[1], apart[0]), self.add(f, t, down[1], apart[0])
-            return [self.plus(f, t, up, both), (self.wrap(f, t, left), self.wrap(f, t, below)),
-                    self.minus(f, t, up, both), (self.wrap(f, t, right), self.wrap(f, t, above))]
-        return _odd(f, t, x)
+    def joined(self, f: Function, t: str, p: int, read: Read, put: Put) -> None:
+        """The transform of p numbers: each part of a result is put away as soon as it is known."""
+        if p % 2:
+            _odd(f, t, p, read, put)
+            return
+
+        def both(a: str, b: str) -> Pair:
+            return self.add(f, t, a, b), self.sub(f, t, a, b)
+        apart = list[Pair]()
+        for part in range(2):
+            sums, less = zip(*(both(read(q, part), read(q + p // 2, part)) for q in range(p // 2)), strict=True)
+            for j, value in zip((0, p // 2), both(*sums) if p > 2 else (sums[0], less[0]), strict=True):
+                put(j, part, value)
+            apart.append((less[0], less[-1]))
+        if p > 2:
+            for part, j in ((0, 1), (1, 3)):     # a quarter turn makes of one part the other one
+                for k, value in zip((j, 4 - j), both(apart[part][0], apart[1 - part][1]), strict=True):
+                    put(k, part, value)
 
 
-def _odd(f: Function, t: str, x: Sequence[Pair]) -> list[Pair]:
+def _odd(f: Function, t: str, p: int, read: Read, put: Put) -> None:
     """The transform of an odd count of floats, by sums and differences of what lies opposite."""
-    p = len(x)
-    found: list[Pair] = [x[0]] * p
-    for j in range(p):
-        sums, turns = list(x[0]), list[str]()
-        for q in range(1, p // 2 + 1):
-            for part in range(2):
-                both = f.let(f"fadd {t} {x[q][part]}, {x[p - q][part]}")
-                sums[part] = f.fma(t, both, number(t, np.cos(2 * np.pi * q * j / p)), sums[part])
-        for part in range(2 if j else 0):        # of the imaginary part for the real one, and the other way round
-            turn = number(t, 0)
-            for q in range(1, p // 2 + 1):
-                apart = f.let(f"fsub {t} {x[q][1 - part]}, {x[p - q][1 - part]}")
-                turn = f.fma(t, apart, number(t, np.sin(2 * np.pi * q * j / p) * (-1 if part else 1)), turn)
-            turns.append(turn)
-        found[j] = (f.let(f"fadd {t} {sums[0]}, {turns[0]}"), f.let(f"fadd {t} {sums[1]}, {turns[1]}")) if turns else (
-            sums[0], sums[1])
-    return found
+    for part in range(2):
+        first = read(0, part)
+        both, apart = ([f.let(f"{word} {t} {read(q, which)}, {read(p - q, which)}") for q in range(1, p // 2 + 1)]
+                       for word, which in (("fadd", part), ("fsub", 1 - part)))
+        for j in range(p):
+            found, turn = first, number(t, 0)
+            for q, value in enumerate(both, 1):
+                found = f.fma(t, value, number(t, np.cos(2 * np.pi * q * j / p)), found)
+            for q, value in enumerate(apart if j else (), 1):     # the imaginary part turns into the real one, and back
+                turn = f.fma(t, value, number(t, np.sin(2 * np.pi * q * j / p) * (-1 if part else 1)), turn)
+            put(j, part, f.let(f"fadd {t} {found}, {turn}") if j else found)
 
 
 @frozen
@@ -243,8 +275,8 @@ class RealFourier:
         n, t, size = self.numbers, self.numbers.code, self.size
         first = [n.over(f, t, v, 2) for v in self._pair(f, 1, z, 0)]
         zero = number(t, 0)
-        self._put(f, 1, (n.wrap(f, t, n.add(f, t, *first)), zero), out, 0)
-        self._put(f, 1, (n.wrap(f, t, n.sub(f, t, *first)), zero), out, size)
+        self._put(f, 1, (n.add(f, t, *first), zero), out, 0)
+        self._put(f, 1, (n.sub(f, t, *first), zero), out, size)
         neighbours(f, 0, size // 2, self.lanes(f.machine), lambda i, lanes: self._told_apart(
             f, lanes, z, out, f.add(i, 1)))
 
@@ -254,12 +286,13 @@ class RealFourier:
         opposite = f.let(f"sub i64 {self.size - lanes + 1}, {k}")
         near = self._pair(f, lanes, z, k)
         far = [_reversed(f, lanes, n.code, v) for v in self._pair(f, lanes, z, opposite)]
-        less = n.wrap(f, t, n.sub(f, t, number(t, 0), far[1]))
+        less = n.sub(f, t, number(t, 0), far[1])
         a = n.over(f, t, near[0], 2), n.over(f, t, near[1], 2)
         b = n.over(f, t, far[0], 2), n.over(f, t, less, 2)
         turns = f.at("%weights", f.add(self.halves, f.mul(f.add(k, -1), n.wide)))
         turn = [f.load(t, turns, part * (self.size // 2) * n.wide, n.wide) for part in range(2)]
-        even, odd = n.plus(f, t, a, b), n.times(f, t, n.minus(f, t, a, b), (turn[0], turn[1]))
+        both, apart = n.plus(f, t, a, b), n.times(f, t, n.minus(f, t, a, b), (turn[0], turn[1]))
+        even, odd = ([n.told(f, t, v) for v in pair] for pair in (both, apart))
         self._put(f, lanes, (n.half(f, t, n.add(f, t, even[0], odd[0])),
                              n.half(f, t, n.add(f, t, even[1], odd[1]))), out, k)
         back = n.half(f, t, n.sub(f, t, even[0], odd[0])), n.half(f, t, n.sub(f, t, odd[1], even[1]))
@@ -288,46 +321,68 @@ class RealFourier:
         if stage.table is not None:
             table = f.at("%weights", stage.table)
         if stage.shuffled:
-            f.loop(0, stage.m * g, lanes, [], lambda i, _: self._shuffled(f, stage, x, out, table, i))
+            f.loop(0, stage.m * g, lanes, [], lambda i, _: self._dealt(f, stage, x, out, table, i))
             return
 
         def number_of(k: str, _: list[str]) -> None:
             n = self.numbers
-            turns = [f.load(n.code, f.at(table, f.mul(k, 2 * (stage.p - 1) * n.wide)), i * n.wide, n.wide)
-                     for i in range(2 * (stage.p - 1))] if table else []
+            at = f.at(table, f.mul(k, 2 * (stage.p - 1) * n.wide)) if table else ""
+
+            def turn(q: int, part: int) -> str:
+                return f.load(n.code, at, (2 * q - 2 + part) * n.wide, n.wide)
+            known = [[turn(q, part) if q and not scarce(f.machine) else "" for part in range(2)]
+                     for q in range(stage.p if table else 0)]
 
             def piece(t: str, lanes: int) -> None:
                 kind, start = vector(lanes, n.code), f.add(f.mul(k, stage.p * g), t)
-                read = [self._pair(f, lanes, x, f.add(start, q * g)) for q in range(stage.p)]
-                spread = [f.splat(kind, v) for v in turns]
-                self._joined(f, kind, stage, read, list(zip(spread[::2], spread[1::2], strict=True)), out,
-                             f.add(f.mul(k, g), t))
+                offsets = [f.mul(f.add(start, q * g), n.wide) for q in range(stage.p)]
+                given = [(f.at(x[0], offset), f.at(x[1], offset)) for offset in offsets]
+                self._joined(f, lanes, stage, given, lambda q, part: f.splat(
+                    kind, known[q][part] or turn(q, part)), out, f.add(f.mul(k, g), t))
             neighbours(f, 0, g, lanes, piece)
         f.loop(0, stage.m, 1, [], number_of)
 
-    def _shuffled(self, f: Function, stage: Stage, x: Pair, out: Pair, table: str, i: str) -> None:
+    def _dealt(self, f: Function, stage: Stage, x: Pair, out: Pair, table: str, i: str) -> None:
         """A vector of neighbours, which are read from as many vectors as are joined."""
-        n, lanes, p, g = self.numbers, self.lanes(f.machine), stage.p, stage.groups
+        n, lanes = self.numbers, self.lanes(f.machine)
         kind = vector(lanes, n.code)
-        parts: list[list[str]] = []
+        parts = list[list[str]]()
         for at in x:
-            block = [f.load(kind, at, f.add(f.mul(i, p * n.wide), v * lanes * n.wide), n.wide) for v in range(p)]
-            parts.append([of_several(f, kind, block, [e // g * p * g + q * g + e % g for e in range(lanes)])
-                          for q in range(p)])
-        turns = [f.load(kind, table, f.add(f.mul(i, n.wide), part * stage.m * g * n.wide), n.wide)
-                 for part in range(2 * (p - 1))] if table else []
-        self._joined(f, kind, stage, list(zip(*parts, strict=True)), list(zip(turns[::2], turns[1::2], strict=True)),
-                     out, i)
+            parts.append(dealt(f, kind, f.at(at, f.mul(i, stage.p * n.wide)), stage.groups))
+            if scarce(f.machine):
+                f.fence()
+        self._joined(f, lanes, stage, list(zip(*parts, strict=True)), lambda q, part: f.load(kind, table, f.add(
+            f.mul(i, n.wide), (2 * q - 2 + part) * stage.m * stage.groups * n.wide), n.wide), out, i)
 
-    def _joined(self, f: Function, kind: str, stage: Stage, read: Sequence[Pair], turns: Sequence[Pair], out: Pair,
-                i: str) -> None:
-        """Numbers turned, transformed, and written, those of each result m * g further."""
-        n = self.numbers
-        less = [(n.over(f, kind, a, stage.p), n.over(f, kind, b, stage.p)) for a, b in read]
-        turned = [less[0], *(n.times(f, kind, a, b) for a, b in zip(less[1:], turns, strict=True))] if turns else less
-        for j, value in enumerate(n.joined(f, kind, turned)):
-            for part, at in zip(value, out, strict=True):
-                f.store(kind, part, at, f.mul(f.add(i, j * stage.m * stage.groups), n.wide), n.wide)
+    def _joined(self, f: Function, lanes: int, stage: Stage, given: Sequence[Pair], turn: Read, out: Pair, i: str
+                ) -> None:
+        """Numbers, or where they are, turned, transformed, and written, those of each result m * g further."""
+        n, kind, where = self.numbers, vector(lanes, self.numbers.code), stage.p > QUAD and scarce(f.machine)
+        turned = list[Pair]()
+        for q, pair in enumerate(given if stage.table is not None or not where else ()):
+            a, b = pair if stage.shuffled else (f.load(kind, at, 0, n.wide) for at in pair)
+            value = n.over(f, kind, a, stage.p), n.over(f, kind, b, stage.p)
+            if q and stage.table is not None:
+                value = n.times(f, kind, value, (turn(q, 0), turn(q, 1)))
+            turned.append(self._held(f, kind, value))
+            for part, at in zip(turned[-1], pair if where else (), strict=False):
+                f.store(kind, part, at, 0, n.wide)
+
+        def read(q: int, part: int) -> str:
+            """Five numbers and more are read again where they were, if registers are few."""
+            return f.load(kind, given[q][part], 0, n.wide) if where else turned[q][part]
+
+        def put(j: int, part: int, value: str) -> None:
+            f.store(kind, value, out[part], f.mul(f.add(i, j * stage.m * stage.groups), n.wide), n.wide)
+        n.joined(f, kind, stage.p, read, put)
+
+    def _held(self, f: Function, kind: str, values: Pair) -> Pair:
+        """The same, known before anything else is read: where registers are few, LLVM would read all at once."""
+        if not kind.startswith("<") or not scarce(f.machine):
+            return values
+        found = f.opaque(kind, values[0]), f.opaque(kind, values[1])
+        f.fence()
+        return found
 
 
 def _reversed(f: Function, lanes: int, code: str, x: str) -> str:
@@ -386,7 +441,7 @@ class Plan:
         found, m = list[Stage](), 1
         for p in self.radices or ():
             g = self.size // (p * m)
-            mixed = p <= QUAD and lanes % g == 0 and m * g % lanes == 0 and g < lanes
+            mixed = p == QUAD and lanes % g == 0 and m * g % lanes == 0 and g < lanes
             times = np.arange(m)[:, None] * np.arange(1, p) * g
             table = np.stack([self.turns[0][times], self.turns[1][times]], -1).reshape(m, -1)
             if mixed:

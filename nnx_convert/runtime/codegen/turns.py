@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .integers import shuffled
-from .ir import Function, Module, parts, vector
+from .ir import Function, Module, parts, vector, width
 from .places import ITEM
 
 #: Neighbours of each row that are turned together: as many as a part of a register that shuffles do not leave has.
 QUAD = 4
+#: The bytes of such a part.
+PART = 16
 #: Rows turned together, so that lines of the cache are written as wholes.
 LINE = 16
 #: Pieces from which these are a loop.
@@ -26,33 +28,58 @@ def across_rows(f: Function, row: Callable[[int], str], rows: int, count: int) -
     """
     lanes = f.machine.lanes
     read = [f.load_first(count, QUAD, "float", row(i)) if i < rows else "zeroinitializer" for i in range(lanes)]
-    a, b, c, d = (_joined(f, read[i::QUAD]) for i in range(QUAD))
+    return _square(f, vector(lanes), [_joined(f, vector(QUAD), read[i::QUAD]) for i in range(QUAD)], count)
+
+
+def dealt(f: Function, type: str, pointer: str, size: int) -> list[str]:
+    """Four vectors to which numbers of a type, four vectors of neighbours, are dealt in stretches of a size."""
+    lanes, element = parts(type)
+    item, part = width(element) // 8, PART // (width(element) // 8)
+
+    def row(first: int, step: int) -> str:
+        """Parts of a register, so many numbers apart."""
+        read = [f.load(vector(part, element), pointer, (first + n * step) * item, item) for n in range(lanes // part)]
+        return _joined(f, vector(part, element), read)
+    if size >= part:
+        return [_joined(f, vector(part, element), [f.load(vector(part, element), pointer, (
+            n // size * QUAD + q) * size * item + n % size * item, item) for n in range(0, lanes, part)])
+            for q in range(QUAD)]
+    deals = part // size                         # in a part of a register
+    found = list[str]()
+    for first in range(0, QUAD * size, part):
+        rows = [row(first + n * QUAD * size, deals * QUAD * size) for n in range(deals)]
+        if deals == QUAD:
+            return _square(f, type, rows, QUAD)
+        for at in range(0, part, size):
+            found.append(_shuffled(f, type, rows[0], rows[1], [*range(at, at + size), *range(part + at, part + at + size)]))
+    return found
+
+
+def _square(f: Function, type: str, rows: Sequence[str], count: int) -> list[str]:
+    """The first `count` columns of what four vectors' parts of four elements are the rows of."""
+    a, b, c, d = rows
     found: list[str] = []
     for order in (LOW, HIGH)[:-(-count // 2)]:
-        pair = _shuffled(f, a, b, order), _shuffled(f, c, d, order)
-        found += [_shuffled(f, *pair, FIRST), _shuffled(f, *pair, SECOND)]
+        pair = _shuffled(f, type, a, b, order), _shuffled(f, type, c, d, order)
+        found += [_shuffled(f, type, *pair, FIRST), _shuffled(f, type, *pair, SECOND)]
     return found[:count]
 
 
-def _joined(f: Function, parts: Sequence[str]) -> str:
-    """Vectors of four as one."""
-    found, size = list(parts), QUAD
+def _joined(f: Function, type: str, parts_: Sequence[str]) -> str:
+    """Vectors of a type as one."""
+    found, (size, element) = list(parts_), parts(type)
     while len(found) > 1:
-        order = ", ".join(f"i32 {i}" for i in range(2 * size))
-        kind = f"<{size} x float>"
-        found = [f.let(f"shufflevector {kind} {x}, {kind} {y}, <{2 * size} x i32> <{order}>")
+        found = [shuffled(f, vector(size, element), x, y, list(range(2 * size)))
                  for x, y in zip(found[::2], found[1::2], strict=True)]
         size *= 2
     return found[0]
 
 
-def _shuffled(f: Function, x: str, y: str, order: Sequence[int]) -> str:
-    """The same shuffle of every part of two vectors."""
-    lanes = f.machine.lanes
-    kind = vector(lanes)
-    indices = ", ".join(f"i32 {at + n if n < QUAD else lanes + at + n - QUAD}"
-                        for at in range(0, lanes, QUAD) for n in order)
-    return f.let(f"shufflevector {kind} {x}, {kind} {y}, <{lanes} x i32> <{indices}>")
+def _shuffled(f: Function, type: str, x: str, y: str, order: Sequence[int]) -> str:
+    """The same shuffle of every part of two vectors, which is as long as `order`."""
+    lanes, part = parts(type)[0], len(order)
+    return shuffled(f, type, x, y, [at + n if n < part else lanes + at + n - part
+                                    for at in range(0, lanes, part) for n in order])
 
 
 def turned(m: Module, rows: int, columns: int, step: int, pitch: int) -> str:
