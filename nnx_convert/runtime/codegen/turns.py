@@ -50,8 +50,8 @@ def dealt(f: Function, type: str, pointer: str, size: int) -> list[str]:
         rows = [row(first + n * QUAD * size, deals * QUAD * size) for n in range(deals)]
         if deals == QUAD:
             return _square(f, type, rows, QUAD)
-        for at in range(0, part, size):
-            found.append(_shuffled(f, type, rows[0], rows[1], [*range(at, at + size), *range(part + at, part + at + size)]))
+        for some in (range(size), range(size, part)):
+            found.append(_shuffled(f, type, rows[0], rows[1], [*some, *(part + n for n in some)]))
     return found
 
 
