@@ -16,6 +16,7 @@ from ..errors import ExitCode, NnxError, Notice, RunError, UsageError
 from ..runtime.forks import NO_THREAD
 from . import screen, streams
 from .commands import commands
+from .group import USUAL
 from .options import Work
 from .screen import complain, quiet_stdout
 from .stopping import SAID, SHELL
@@ -82,12 +83,18 @@ def roomy() -> None:
             raise RunError(f"addresses are limited to {most:,} bytes, and work takes {LEAST:,}", hint="see ulimit -v")
 
 
+def helpful(error: click.ClickException) -> str:
+    """The command whose help tells of what was not understood; the one that need not be named goes without its name."""
+    context = getattr(error, "ctx", None)
+    return screen.COMMAND if context is None else str(context.command_path).removesuffix(f" {USUAL}")
+
+
 def failed(error: Exception) -> int:
     """Say what went wrong; the exit code."""
     if isinstance(error, NnxError):
         return complain(error)
     if isinstance(error, click.ClickException):
-        return complain(UsageError(error.format_message(), hint=f"see {screen.COMMAND} --help"))
+        return complain(UsageError(error.format_message(), hint=f"see {helpful(error)} --help"))
     if isinstance(error, MemoryError):
         return complain(RunError("out of memory"))
     if isinstance(error, RuntimeError) and NO_THREAD in str(error):

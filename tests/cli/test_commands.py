@@ -101,6 +101,8 @@ def test_every_command_that_prints_an_object_is_there() -> None:
     (["chek", "model.tflite"], None), (["rnu", "model.tflite"], None), (["benc"], "did you mean bench?"),
     (["recrd-lib", "x"], "did you mean record-lib?"),
     (["run", MODEL, "--randm", "1"], "--random"), ([MODEL, "--tagret", "29"], "--target"),
+    (["inspect", MODEL, "--tensor"], "see nnx-convert inspect --help"), (["check"], "see nnx-convert check --help"),
+    ([MODEL, "--targt", "29"], "(see nnx-convert --help)"), (["run", MODEL, "--random", "1", "--tap", "conv"], "conv1"),
     (["ops", "CONV2"], "did you mean CONV_2D"), ([MODEL, "--shape", "imge=1,8,8,1"], "did you mean image?")])
 def test_what_was_meant(args: list[str], hint: str | None, capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(args) != ExitCode.GOOD
