@@ -186,6 +186,7 @@ class IntRecurrence:
             weights, own, start = at
             sums = walk.sums(f, now, weights, [f.load(type, start, n * size) for n in range(self.gates)])
             gates = []
+            f.fence()                            # constants are read where they are needed: there are many
             for n, total in enumerate(sums):
                 scaled = by_shifts(f, lanes, total, *self.inner.scales[n])
                 scaled = f.let(f"add {type} {scaled}, {f.load(type, own, n * size)}")

@@ -414,7 +414,8 @@ def _cut(f: Function, type: str, a: str, b: str, c: str) -> str:
 def by_shifts(f: Function, lanes: int, x: str, m: int, s: int) -> str:
     """x * m * 2 ** (s - 31) with one multiplier for all lanes: `fixedpoint.scale32`."""
     kind, right = vector(lanes, "i32"), max(-s, 0)
-    return _by_shifts(f, lanes, x, *(number(kind, n) for n in (m, max(s, 0), 1 << right >> 1, right)))
+    times = f.let(f"bitcast {kind} {number(kind, m)} to {kind}")     # so that `merging` sees it
+    return _by_shifts(f, lanes, x, times, *(number(kind, n) for n in (max(s, 0), 1 << right >> 1, right)))
 
 
 def _by_shifts(f: Function, lanes: int, x: str, m: str, left: str, half: str, right: str) -> str:

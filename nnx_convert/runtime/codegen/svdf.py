@@ -98,7 +98,8 @@ class IntSvdf:
             here = f.mul(i, together * size)
             start = [f.load(type, f.at("%weights", f.add(self.start, here)), n * size) for n in range(together)]
             found = walk.sums(f, own, f.at("%weights", f.add(self.weights, f.mul(here, depth))), start)
-            for n, total in enumerate(found):
+            for n, total in enumerate([f.opaque(type, v) for v in found]):
+                f.fence()                        # one after the other, and constants from memory: registers are few
                 value = bounded(f, type, by_shifts(f, lanes, total, *self.scales[0]), LOW16, HIGH16)
                 f.store(type, value, f.at(new, here), n * size)
                 weight = f.load(type, f.at("%weights", f.add(self.last, here)), n * size)
