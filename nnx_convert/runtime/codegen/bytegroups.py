@@ -13,15 +13,15 @@ from ..bind import Bound
 from ..fixedpoint import grid
 from .bytes import Layer, lower_of, scaling, sums, taken, task_of, x_signed, zero_border
 from .dense import pads, runs_of
-from .grouped import Several, axes_of, met_by, reach_of
+from .grouped import Several, in_phases, met_by, reach_of
 from .ir import SHARED, Function, Module
 from .machine import Machine
 from .places import Border, Place
 from .requantise import Range, Scaling
 from .tasks import ALIGN, Family, Group, Task, Workshop, native
 
-#: Parts of a transposed convolution's output at most, each of which is code of its own.
-MOST_PARTS = 64
+#: Phases of a transposed convolution at most, each of which is code of its own.
+MOST_PHASES = 64
 
 
 @frozen
@@ -105,10 +105,7 @@ def _takes(b: Bound, _: Machine) -> bool:
 
 # Transposed convolutions.
 def _takes_transposed(b: Bound, _: Machine) -> bool:
-    """Every output has a tap; without one it would be the bias alone."""
-    if b.args["b"] is None or not taken(b, 0) or b.args["sh"] * b.args["sw"] > MOST_PARTS:
-        return False
-    return all(p.taps for axis in axes_of(b) for p in axis)
+    return b.args["b"] is not None and taken(b, 0) and in_phases(b, MOST_PHASES)
 
 
 def _border(b: Bound) -> dict[int, Border]:

@@ -19,6 +19,9 @@ from .places import ITEM, Border, Place
 from .tasks import Family, Group, Task, Workshop, native
 from .tiles import best, fit
 
+#: Phases of a transposed convolution at most, each of which is a call of its own.
+MOST_PHASES = 1024
+
 
 @frozen
 class Grouped:
@@ -151,10 +154,16 @@ def axes_of(b: Bound) -> tuple[list[Phase], list[Phase]]:
     return phases(h, kh, b.args["sh"], b.args["pt"]), phases(wide, kw, b.args["sw"], b.args["pl"])
 
 
+def in_phases(b: Bound, most: int) -> bool:
+    """Whether there are so many phases at most, and every output has a tap; without one it would be the bias alone."""
+    _, h, wide, _ = b.outs[0].shape
+    few = min(b.args["sh"], h) * min(b.args["sw"], wide) <= most
+    return few and all(p.taps for axis in axes_of(b) for p in axis)
+
+
 def _takes_transposed(b: Bound, machine: Machine) -> bool:
-    """Every output has a tap; without one it would be the bias alone."""
-    return taken(b, machine, "w") and b.args["b"] is not None and b.args["b"].data is not None and all(
-        p.taps for axis in axes_of(b) for p in axis)
+    bias = b.args["b"]
+    return taken(b, machine, "w") and bias is not None and bias.data is not None and in_phases(b, MOST_PHASES)
 
 
 def reach_of(b: Bound, fill: int = 0) -> dict[int, Border]:

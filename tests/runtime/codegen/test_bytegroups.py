@@ -6,7 +6,7 @@ import pytest
 from natively import EVERY, both, draw, reach, runs
 from test_bytes import Net, Rng
 
-from nnx_convert.runtime.codegen.bytegroups import MOST_PARTS
+from nnx_convert.runtime.codegen.bytegroups import MOST_PHASES
 
 
 def grouped(rng: Rng) -> Net | None:
@@ -73,7 +73,7 @@ def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
 
 @pytest.mark.parametrize(("stride", "there"), [(8, True), (9, False)])
 def test_code_for_each_part_is_bounded(stride: int, there: bool) -> None:
-    assert there == (stride ** 2 <= MOST_PARTS)
+    assert there == (stride ** 2 <= MOST_PHASES)
     net = Net(np.random.default_rng(0))
     x, size = net.input((1, 2, 2, 3)), 2 * stride
     y = net.op("TRANSPOSE_CONV_2D", x, *net.weights(x, (2, stride, stride, 3), 0),

@@ -8,6 +8,7 @@ import pytest
 from natively import MACHINES, NEAR, Net, apart, both, draw
 
 from nnx_convert import CompiledModel, OperandCode, RunError
+from nnx_convert.runtime.codegen.grouped import MOST_PHASES
 
 Make = Callable[[np.random.Generator], Net]
 INT32, BOOL8, FLOAT32 = OperandCode.TENSOR_INT32, OperandCode.TENSOR_BOOL8, OperandCode.TENSOR_FLOAT32
@@ -317,6 +318,17 @@ def test_native_code_gives_what_numpy_gives(family: str, machine: str) -> None:
         assert native == len(net.model.operations), n
         assert all(g.dtype == w.dtype and g.shape == w.shape for g, w in zip(got, want, strict=True))
         assert apart([g.astype(float) for g in got], [w.astype(float) for w in want]) <= NEAR, n
+
+
+@pytest.mark.parametrize(("stride", "natively"), [(32, True), (33, False), (200, False)])
+def test_phases_of_transposed_convolutions_are_bounded(stride: int, natively: bool) -> None:
+    assert natively == (stride ** 2 <= MOST_PHASES)
+    net, rng, size = Net(), np.random.default_rng(1), 2 * stride
+    y = net.op("TRANSPOSE_CONV_2D", net.input(rng.standard_normal((1, 2, 2, 3))),
+               net.const(rng.standard_normal((2, stride, stride, 3))), net.const([0.5, -1]),
+               *map(net.scalar, (0, 0, 0, 0, stride, stride, 0, False)), shape=(1, size, size, 2))
+    want, got, native = both(net.finish(y), net.given, MACHINES["host"], 1)
+    assert native == natively and apart(got, want) <= NEAR
 
 
 @pytest.mark.parametrize(("wrong", "size"), [([-1, 2], 3), ([1, 4], 4), ([3, 0], 3)])
