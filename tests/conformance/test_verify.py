@@ -15,8 +15,9 @@ from nnx_convert.errors import ExitCode
 MODELS = sorted(p.parent.name for p in (SHARED / "zoo").glob("*/model.*")) if SHARED else []
 #: Models with operators that nobody knows.
 REFUSED = {"edge_fake_custom_op_double", "posenet_353x481_customdecoder"}
-#: Seconds of processor time: others may keep this process waiting.
-SECONDS = 5.0
+#: Seconds of processor time: others may keep this process waiting. Native code, of which nothing is kept from before,
+#: is compiled in less than five, and twice as long where others use the same caches.
+SECONDS = {"numpy": 5.0, "native": 10.0}
 
 
 def feeding(name: str) -> list[str]:
@@ -44,4 +45,4 @@ def test_a_real_model_is_verified_against_its_recorded_outputs(name: str, backen
     found = json.loads(out)
     assert (code, found["good"], err) == (ExitCode.GOOD, True, ""), found
     assert found["runs"] == len(recording(name).runs)
-    assert backend == "native" or taken < SECONDS
+    assert taken < SECONDS[backend]
