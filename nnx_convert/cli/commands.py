@@ -13,7 +13,7 @@ from . import screen
 from .group import Commands
 from .options import (
     BACKENDS, MODEL, Work, coded, engines, entered, examples, named_files, profiled, reported, reports, rounded,
-    sections, shaped, targeted, targeted_by, threaded, traced)
+    sections, shaped, targeted, targeted_by, threaded, tolerant, traced)
 
 
 @click.group(cls=Commands, context_settings={"max_content_width": 100})
@@ -67,8 +67,7 @@ def convert(**options: Any) -> Work:
 @click.option("--output", metavar="OUT.npz", type=MODEL, help="Write the outputs by their names.")
 @click.option("--expect", metavar="GOLDEN.npz", type=MODEL,
               help="Compare the outputs, by their names or as ref_out0 or out0; ends with 1 where they differ.")
-@click.option("--atol", type=click.FloatRange(0), help="How far a number may be off. [floats 1e-4, integers 0]")
-@click.option("--rtol", type=click.FloatRange(0), help="The same, in parts of the expected number.")
+@tolerant
 @click.option("--backend", type=click.Choice(BACKENDS), default="auto", show_default=True,
               help="What computes it.")
 @rounded
@@ -122,8 +121,9 @@ def bench(**options: Any) -> Work:
 @targeted
 @click.option("--all-targets", "every", is_flag=True, help="Beside it a line for each feature level there is.")
 @click.option("--fail-on", default="", metavar="CONDITIONS",
-              help='End with 4 where one is met: host, refused, "level>29", "partitions>1"; separated by commas, in '
-                   "quotes, as a shell reads > itself.")
+              help='End with 4 where one is met: host (an operation is for the host), refused (that, or what holds '
+                   'such), "level>29" (what the others take), "partitions>1" (pieces for a driver); separated by '
+                   "commas, in quotes, as a shell reads > itself.")
 @traced
 @entered
 @shaped
@@ -175,8 +175,7 @@ def inspect(**options: Any) -> Work:
 @click.option("--per-op", is_flag=True,
               help="Compare every tensor, each operation fed with the reference's own inputs, and name the first that "
                    "diverges.")
-@click.option("--atol", type=click.FloatRange(0), help="How far a number may be off. [floats 1e-4, integers 0]")
-@click.option("--rtol", type=click.FloatRange(0), help="The same, in parts of the expected number. [floats 1e-4]")
+@tolerant
 @click.option("--steps", type=click.IntRange(0), metavar="N",
               help="How many steps of its grid a quantised number may be off. [TFLite 0; ONNX 1, outputs 2]")
 @click.option("--backend", type=click.Choice(BACKENDS), default="auto", show_default=True,

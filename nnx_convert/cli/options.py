@@ -159,6 +159,14 @@ def profiled(command: Function) -> Function:
     return option(command)
 
 
+def tolerant(command: Function) -> Function:
+    """What is taken for equal."""
+    for name, text in (("--rtol", "The same, in parts of the expected number. [floats 1e-4, integers 0]"),
+                       ("--atol", "How far a number may be off. [floats 1e-4, integers 0]")):
+        command = click.option(name, type=click.FloatRange(0), metavar="X", help=text)(command)
+    return command
+
+
 def threaded(text: str) -> Callable[[Function], Function]:
     """The threads of a run."""
     return click.option("--threads", type=click.IntRange(1), metavar="N", help=text)
@@ -223,8 +231,8 @@ def traced(command: Function) -> Function:
 
 def sections(command: Function) -> Function:
     """The tables of `inspect`."""
-    for name, text in (("memory", "What of the arena is in use at each step."),
-                       ("quant", "The grid of each tensor, and the reals that it reaches."),
+    for name, text in (("memory", "What of the arena, a run's memory, is in use at each step."),
+                       ("quant", "The grid of each tensor (scale and zero point), and the reals that it reaches."),
                        ("sparsity", "What of the constants is not zero, their levels, the bytes saved."),
                        ("tensors", "Every tensor."), ("ops", "Every operation.")):
         command = click.option(f"--{name}", "sections", flag_value=name, multiple=True, help=text)(command)
