@@ -23,6 +23,7 @@ from .moves import sides
 from .places import Border, Place, dense_strides
 from .pruned import Pruned
 from .tasks import SCRATCH, Family, Group, Phases, Task, Workshop, kind, slots_of
+from .tiles import cut
 
 #: Bytes of a band that a thread keeps: they share its second cache with weights.
 KEPT = 256 << 10
@@ -303,6 +304,8 @@ def _single(task: Task | None) -> Task | None:
     if task is None:
         return None
     assert isinstance(task, Dense | Bytes | Pruned)
+    if isinstance(task, Dense) and task.folded:          # weights are packed for as many vectors
+        task = replace(task, folded=False, tile=cut(task.out.shape[2], task.tile.most, task.tile.vectors))
     return replace(task, out=replace(task.out, shape=(1, 1, *task.out.shape[2:])))
 
 

@@ -222,18 +222,19 @@ def near(d: Dense, lanes: int) -> Dense:
     block = -(-tiles // min(tiles, -(-d.x.size * ITEM // STAYING)))
     least = -(-panel // d.taps // CUT)
     pieces = next((p for p in range(least, 2 * least) if length % p == 0), 1) if single else 1
-    if panel <= WHOLE or d.taps * pieces == 1 or d.folded:     # each part has code of its own: pieces would double that
+    # Each part of a folded image has code of its own, which pieces double: much, where there are taps.
+    if panel <= WHOLE or d.taps * pieces == 1 or d.folded and d.taps > 1:
         return replace(d, block=block if first or block < tiles else 0, coming=coming)
     return replace(d, block=block, pieces=pieces)
 
 
 def tile_of(shape: Shape, depth: int, taps: int, machine: Machine) -> tuple[Tile, bool]:
     """The tile for results [n, rows, width, channels], and whether it goes on from row to row: where panels are read
-    again for each row, and there are few."""
+    again for each row, and there are few. (Single cells that lie in a row are one already.)"""
     n, rows, width, channels = shape
     lanes, registers = machine.lanes, machine.registers
     found = best(channels, depth, taps, n * rows, width, lanes, registers, fit(machine))
-    if rows == 1 or taps == 1:
+    if rows == 1:
         return found, False
     folded = best(channels, depth, taps, n, rows * width, lanes, registers, fit(machine))
     if folded.parts > FOLDS[registers]:
