@@ -9,8 +9,8 @@ from functools import cache
 
 import numpy as np
 
-from .ir import Function, mangled, number, parts, vector
-from .mathematics import flags, horner, integers, select
+from .ir import Function, number, parts, vector
+from .mathematics import flags, horner, integers, negative, select, size_of
 from .places import ITEM
 
 #: Angles from here on are brought down by integers, and the exponent, as it is stored, of the smallest of them.
@@ -66,7 +66,7 @@ def _reduced(f: Function, type: str, x: str) -> tuple[str, str]:
         rest = f.let(f"fsub {double} {rest}, {f.let(f'fmul {double} {count}, {number(double, part)}')}")
     angle = f.let(f"fptrunc {double} {rest} to {type}")
     quarters = f.let(f"trunc {long} {f.let(f'bitcast {double} {shifted} to {long}')} to {whole}")
-    size = f.call(type, f"llvm.fabs.{mangled(type)}", (type, x))
+    size = size_of(f, type, x)
     large = f.let(f"fcmp oge {type} {size}, {number(type, LARGE)}")
     some = f.call("i1", f"llvm.vector.reduce.or.v{lanes}i1", (flags(type), large))
     rooms = [f.room(kind) for kind in (type, type, whole)]
@@ -131,7 +131,7 @@ def _turned(f: Function, type: str, x: str, more: int) -> str:
     odd = _bit(f, whole, count, 1)
     sine, cosine = _both(f, type, angle)
     found = select(f, type, odd, cosine, sine)
-    found = select(f, type, _bit(f, whole, count, 2), f.let(f"fneg {type} {found}"), found)
+    found = select(f, type, _bit(f, whole, count, 2), negative(f, type, found), found)
     return _finite(f, type, x, found)
 
 

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from .ir import Function, mangled, number, parts, vector
-from .mathematics import flags, horner, integers, select
+from .mathematics import flags, horner, integers, select, signed, size_of
 from .powers import MOST, exp2, log2
 
 #: Below it a function is its argument, to the last digit of FLOAT32, or nearly.
@@ -28,14 +28,6 @@ def asin_terms(degree: int = 6) -> tuple[float, ...]:
     """The coefficients, from the highest power down, of (asin(x) / x - 1) / x ** 2 by squares of x up to 0.5."""
     at = np.cos(np.linspace(0, np.pi * 0.45, 200)) * 0.5 * 1.001
     return tuple(float(v) for v in np.polyfit(at * at, (np.arcsin(at) / at - 1) / at ** 2, degree, w=at ** 2))
-
-
-def _size(f: Function, t: str, x: str) -> str:
-    return f.call(t, f"llvm.fabs.{mangled(t)}", (t, x))
-
-
-def _signed(f: Function, t: str, x: str, like: str) -> str:
-    return f.call(t, f"llvm.copysign.{mangled(t)}", (t, x), (t, like))
 
 
 def _odd(f: Function, t: str, x: str, terms: tuple[float, ...]) -> str:
@@ -59,12 +51,12 @@ def _arc(f: Function, t: str, size: str) -> str:
 
 def atan(f: Function, t: str, x: str) -> str:
     """atan(x), within 3 ulp."""
-    return _signed(f, t, _arc(f, t, _size(f, t, x)), x)
+    return signed(f, t, _arc(f, t, size_of(f, t, x)), x)
 
 
 def atan2(f: Function, t: str, y: str, x: str) -> str:
     """The angle of (x, y), within 4 ulp; zeros have signs, two infinities are alike."""
-    high, wide = _size(f, t, y), _size(f, t, x)
+    high, wide = size_of(f, t, y), size_of(f, t, x)
     share = f.let(f"fdiv {t} {high}, {wide}")
     same = f.let(f"fcmp oeq {t} {high}, {wide}")                # 0 / 0 and infinity / infinity, too
     zero = f.let(f"fcmp oeq {t} {high}, {number(t, 0)}")
@@ -75,7 +67,7 @@ def atan2(f: Function, t: str, y: str, x: str) -> str:
     back = f.let(f"icmp slt {whole} {f.let(f'bitcast {t} {x} to {whole}')}, {number(whole, 0)}")
     arc = select(f, t, back, f.let(f"fsub {t} {number(t, math.pi)}, {arc}"), arc)
     none = f.let(f"fcmp uno {t} {x}, {y}")
-    return select(f, t, none, f.let(f"fadd {t} {x}, {y}"), _signed(f, t, arc, y))
+    return select(f, t, none, f.let(f"fadd {t} {x}, {y}"), signed(f, t, arc, y))
 
 
 def _asin_of(f: Function, t: str, size: str) -> tuple[str, str]:
@@ -89,18 +81,18 @@ def _asin_of(f: Function, t: str, size: str) -> tuple[str, str]:
 
 def asin(f: Function, t: str, x: str) -> str:
     """asin(x), within 3 ulp."""
-    found, large = _asin_of(f, t, _size(f, t, x))
+    found, large = _asin_of(f, t, size_of(f, t, x))
     twice = f.let(f"fmul {t} {found}, {number(t, -2)}")
-    return _signed(f, t, select(f, t, large, f.let(f"fadd {t} {twice}, {number(t, math.pi / 2)}"), found), x)
+    return signed(f, t, select(f, t, large, f.let(f"fadd {t} {twice}, {number(t, math.pi / 2)}"), found), x)
 
 
 def acos(f: Function, t: str, x: str) -> str:
     """acos(x), within 3 ulp."""
-    found, large = _asin_of(f, t, _size(f, t, x))
+    found, large = _asin_of(f, t, size_of(f, t, x))
     below = f.let(f"fcmp olt {t} {x}, {number(t, 0)}")
     twice = f.let(f"fmul {t} {found}, {number(t, 2)}")
     far = select(f, t, below, f.let(f"fsub {t} {number(t, math.pi)}, {twice}"), twice)
-    near = f.let(f"fsub {t} {number(t, math.pi / 2)}, {_signed(f, t, found, x)}")
+    near = f.let(f"fsub {t} {number(t, math.pi / 2)}, {signed(f, t, found, x)}")
     return select(f, t, large, far, near)
 
 
@@ -119,7 +111,7 @@ def _narrow(f: Function, t: str, x: str, logarithm: bool = False) -> str:
 def _logarithm(f: Function, t: str, of: str, x: str, size: str) -> str:
     """The logarithm of FLOAT64 as FLOAT32 with x's sign; what is infinite or none, and what is small, as it is."""
     double = vector(parts(t)[0], "double")
-    found = _signed(f, t, _narrow(f, t, log2(f, double, of), logarithm=True), x)
+    found = signed(f, t, _narrow(f, t, log2(f, double, of), logarithm=True), x)
     plain = f.let(f"or {flags(t)} {f.let(f'fcmp olt {t} {size}, {number(t, SMALL)}')}, "
                   f"{f.let(f'fcmp ueq {t} {size}, {number(t, np.inf)}')}")
     return select(f, t, plain, x, found)
@@ -127,7 +119,7 @@ def _logarithm(f: Function, t: str, of: str, x: str, size: str) -> str:
 
 def asinh(f: Function, t: str, x: str) -> str:
     """asinh(x), within 1 ulp."""
-    size = _size(f, t, x)
+    size = size_of(f, t, x)
     double, wide = _wide(f, t, size)
     square = f.fma(double, wide, wide, number(double, 1))
     root = f.call(double, f"llvm.sqrt.{mangled(double)}", (double, square))
@@ -136,14 +128,14 @@ def asinh(f: Function, t: str, x: str) -> str:
 
 def atanh(f: Function, t: str, x: str) -> str:
     """atanh(x), within 1 ulp; infinite at 1."""
-    size = _size(f, t, x)
+    size = size_of(f, t, x)
     double, wide = _wide(f, t, size)
     more, less = (f.let(f"{word} {double} {number(double, 1)}, {wide}") for word in ("fadd", "fsub"))
     share = f.let(f"fdiv {double} {more}, {less}")
     root = f.call(double, f"llvm.sqrt.{mangled(double)}", (double, share))
     found = _logarithm(f, t, root, x, size)
     one = f.let(f"fcmp oeq {t} {size}, {number(t, 1)}")
-    found = select(f, t, one, _signed(f, t, number(t, np.inf), x), found)
+    found = select(f, t, one, signed(f, t, number(t, np.inf), x), found)
     return select(f, t, f.let(f"fcmp ogt {t} {size}, {number(t, 1)}"), number(t, np.nan), found)
 
 
@@ -169,7 +161,7 @@ def _exponentials(f: Function, t: str, size: str) -> tuple[str, str, str]:
 
 def cosh(f: Function, t: str, x: str) -> str:
     """cosh(x), within 1 ulp."""
-    size = _size(f, t, x)
+    size = size_of(f, t, x)
     double, high, low = _exponentials(f, t, size)
     found = _narrow(f, t, f.let(f"fadd {double} {high}, {low}"))
     return select(f, t, f.let(f"fcmp uno {t} {x}, {x}"), x, found)
@@ -177,9 +169,9 @@ def cosh(f: Function, t: str, x: str) -> str:
 
 def sinh(f: Function, t: str, x: str) -> str:
     """sinh(x), within 2 ulp."""
-    size = _size(f, t, x)
+    size = size_of(f, t, x)
     double, high, low = _exponentials(f, t, size)
-    far = _signed(f, t, _narrow(f, t, f.let(f"fsub {double} {high}, {low}")), x)
+    far = signed(f, t, _narrow(f, t, f.let(f"fsub {double} {high}, {low}")), x)
     near = _odd(f, t, x, tuple(1 / math.factorial(n) for n in (11, 9, 7, 5, 3)))
     found = select(f, t, f.let(f"fcmp olt {t} {size}, {number(t, 1)}"), near, far)
     return select(f, t, f.let(f"fcmp uno {t} {x}, {x}"), x, found)

@@ -17,6 +17,7 @@ from .mathematics import flags, select
 from .places import ITEM, Border, Place
 from .repeats import joined_rows
 from .tasks import Family, Group, Task, Workshop, kind, native, slots_of
+from .tiles import scarce
 
 #: What a fused activation keeps.
 BOUNDS: tuple[tuple[float | None, float | None], ...] = ((None, None), (0.0, None), (-1.0, 1.0), (0.0, 6.0))
@@ -125,7 +126,7 @@ class Part:
         """Whether it is dozens of instructions."""
         return CODE[self.op][0].__module__ in FUNCTIONS or self.op in LONG
 
-    def emit(self, f: Function, type: str, inputs: Sequence[str], made: Sequence[str]) -> str:
+    def emit(self, f: Function, type: str, inputs: Mapping[int, str] | Sequence[str], made: Sequence[str]) -> str:
         """Write it on values of a type."""
         code, _ = CODE[self.op]
         read = [inputs[n] if n >= 0 else made[-1 - n] for n in self.reads]
@@ -182,14 +183,25 @@ class Elements:
             tail()
 
     def _vector(self, f: Function, starts: list[str], strides: Sequence[Shape], at: str, count: int) -> None:
-        """So many neighbours, `at` bytes from the starts."""
+        """So many neighbours, `at` bytes from the starts.
+
+        Where registers are few, a chain of long parts reads what each takes when it comes to it: LLVM would begin all
+        of them at once, and share what several make of the same number.
+        """
         lanes = f.machine.lanes
-        type = vector(lanes)
-        read = [f.load_first(count, lanes, "float", p, at) if s[-1] else f.splat(type, f.load("float", p))
-                for p, s in zip(starts[:-1], strides[:-1], strict=True)]
+        type, held = vector(lanes), scarce(f.machine) and sum(part.long for part in self.chain) > 1
+
+        def read(n: int) -> str:
+            pointer = starts[n]
+            return f.load_first(count, lanes, "float", pointer, at) if strides[n][-1] else f.splat(
+                type, f.load("float", pointer))
+        known = {} if held else {n: read(n) for n in range(len(starts) - 1)}
         made: list[str] = []
         for part in self.chain:
-            made.append(part.emit(f, type, read, made))
+            if held and part.long:
+                f.fence()
+            found = part.emit(f, type, known or {n: read(n) for n in part.reads if n >= 0}, made)
+            made.append(f.opaque(type, found) if held and part.long else found)
         f.store_first(count, lanes, "float", made[-1], starts[-1], at)
 
 

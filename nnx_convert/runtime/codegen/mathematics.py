@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from ..special import smooth
-from .ir import Function, mangled, number, parts, vector
+from .ir import Function, number, parts, vector
 
 #: exp: beyond these the result is 0 or infinite (below, FLOAT32 would be denormal: 0 is within 1.2e-38 of it).
 LEAST, MOST = -87.33654, 88.72283
@@ -41,6 +41,30 @@ def flags(type: str) -> str:
 def select(f: Function, type: str, condition: str, yes: str, no: str) -> str:
     """One of two values lane by lane."""
     return f.let(f"select {flags(type)} {condition}, {type} {yes}, {type} {no}")
+
+
+def size_of(f: Function, type: str, x: str) -> str:
+    """|x| by its bits: `merging` sees the mask, which is an operand where registers are few."""
+    whole = integers(type)
+    return f.let(f"bitcast {whole} {_masked(f, whole, type, x, (1 << 31) - 1)} to {type}")
+
+
+def signed(f: Function, type: str, x: str, like: str) -> str:
+    """x with the sign of another number, in the same way."""
+    whole = integers(type)
+    size, sign = _masked(f, whole, type, x, (1 << 31) - 1), _masked(f, whole, type, like, -1 << 31)
+    return f.let(f"bitcast {whole} {f.let(f'or {whole} {size}, {sign}')} to {type}")
+
+
+def negative(f: Function, type: str, x: str) -> str:
+    """-x, in the same way."""
+    whole = integers(type)
+    bits = f.let(f"bitcast {type} {x} to {whole}")
+    return f.let(f"bitcast {whole} {f.let(f'xor {whole} {bits}, {number(whole, -1 << 31)}')} to {type}")
+
+
+def _masked(f: Function, whole: str, type: str, x: str, mask: int) -> str:
+    return f.let(f"and {whole} {f.let(f'bitcast {type} {x} to {whole}')}, {number(whole, mask)}")
 
 
 @cache
@@ -152,9 +176,9 @@ def erfc(f: Function, type: str, z: str) -> str:
 
 def erf(f: Function, type: str, x: str) -> str:
     """The error function, within 3 ulp."""
-    size = f.call(type, f"llvm.fabs.{mangled(type)}", (type, x))
+    size = size_of(f, type, x)
     far = f.let(f"fsub {type} {number(type, 1)}, {erfc(f, type, size)}")
-    far = f.call(type, f"llvm.copysign.{mangled(type)}", (type, far), (type, x))
+    far = signed(f, type, far, x)
     square = f.let(f"fmul {type} {x}, {x}")
     near = f.let(f"fmul {type} {x}, {horner(f, type, square, erf_terms())}")
     return select(f, type, f.let(f"fcmp olt {type} {size}, {number(type, NEAR)}"), near, far)
@@ -163,7 +187,7 @@ def erf(f: Function, type: str, x: str) -> str:
 def gelu(f: Function, type: str, x: str) -> str:
     """x / 2 * erfc(-x / sqrt 2), relative to it within 1e-5; of an infinity below 0, what is no number."""
     z = f.let(f"fmul {type} {x}, {number(type, math.sqrt(0.5))}")
-    share = erfc(f, type, f.call(type, f"llvm.fabs.{mangled(type)}", (type, z)))
+    share = erfc(f, type, size_of(f, type, z))
     above = f.let(f"fsub {type} {number(type, 2)}, {share}")
     share = select(f, type, f.let(f"fcmp ogt {type} {x}, {number(type, 0)}"), above, share)
     return f.let(f"fmul {type} {f.let(f'fmul {type} {x}, {number(type, 0.5)}')}, {share}")

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from .ir import Function, number, parts, vector
-from .mathematics import flags, horner, integers, select
+from .mathematics import flags, horner, integers, select, size_of
 
 #: Added to and taken from a number, it rounds it to an integer, which is in the low bits then.
 ROUNDER = 1.5 * 2 ** 52
@@ -73,7 +73,7 @@ def exp2(f: Function, double: str, x: str) -> str:
 def pow(f: Function, type: str, x: str, y: str) -> str:
     """x ** y."""
     double, yes = vector(parts(type)[0], "double"), flags(type)
-    size = _size(f, type, x)
+    size = size_of(f, type, x)
     found = _of_size(f, type, double, size, y)
     odd, whole = _parity(f, type, y)
     below = f.let(f"fcmp olt {type} {x}, {number(type, 0)}")
@@ -84,13 +84,6 @@ def pow(f: Function, type: str, x: str, y: str) -> str:
     ones = f.let(f"or {yes} {f.let(f'fcmp oeq {type} {x}, {number(type, 1)}')}, "
                  f"{f.let(f'fcmp oeq {type} {y}, {number(type, 0)}')}")
     return select(f, type, ones, number(type, 1), found)
-
-
-def _size(f: Function, type: str, x: str) -> str:
-    """|x| by its bits: `merging` sees this mask, and where registers are few, it is an operand."""
-    whole = integers(type)
-    bits = f.let(f"and {whole} {f.let(f'bitcast {type} {x} to {whole}')}, {number(whole, (1 << 31) - 1)}")
-    return f.let(f"bitcast {whole} {bits} to {type}")
 
 
 def _of_size(f: Function, type: str, double: str, size: str, y: str) -> str:
