@@ -188,7 +188,7 @@ class IntRecurrence:
             gates = []
             f.fence()                            # constants are read where they are needed: there are many
             for n, total in enumerate(sums):
-                scaled = by_shifts(f, lanes, total, *self.inner.scales[n])
+                scaled = by_shifts(f, lanes, total, *self.inner.scales[n], operand=True)
                 scaled = f.let(f"add {type} {scaled}, {f.load(type, own, n * size)}")
                 gates.append(bounded(f, type, scaled, LOW16, HIGH16))
             hidden = self._cell(f, gates, f.at(c, f.mul(i, size)))
@@ -213,7 +213,7 @@ class IntRecurrence:
         c = bounded(f, type, c, *((-self.clip, self.clip) if self.clip > 0 else (LOW16, HIGH16)))
         f.store(type, c, at)
         product = f.let(f"mul {type} {out}, {looked_up(f, self.tables[2], c)}")
-        found = f.let(f"add {type} {by_shifts(f, lanes, product, *self.hide)}, {number(type, self.zero)}")
+        found = f.let(f"add {type} {by_shifts(f, lanes, product, *self.hide, operand=True)}, {number(type, self.zero)}")
         return bounded(f, type, found, -128, 127)
 
 

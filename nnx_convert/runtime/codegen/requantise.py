@@ -411,11 +411,14 @@ def _cut(f: Function, type: str, a: str, b: str, c: str) -> str:
     return f.call(type, "llvm.x86.avx512.vfmadd.ps.512", (type, a), (type, b), (type, c), ("i32", str(TOWARD_ZERO)))
 
 
-def by_shifts(f: Function, lanes: int, x: str, m: int, s: int) -> str:
-    """x * m * 2 ** (s - 31) with one multiplier for all lanes: `fixedpoint.scale32`."""
+def by_shifts(f: Function, lanes: int, x: str, m: int, s: int, *, operand: bool = False) -> str:
+    """x * m * 2 ** (s - 31) with one multiplier for all lanes: `fixedpoint.scale32`. As an `operand`, the multiplier is
+    for `merging` to see; LLVM may know no more of it then."""
     kind, right = vector(lanes, "i32"), max(-s, 0)
-    times = f.let(f"bitcast {kind} {number(kind, m)} to {kind}")     # so that `merging` sees it
-    return _by_shifts(f, lanes, x, times, *(number(kind, n) for n in (max(s, 0), 1 << right >> 1, right)))
+    times, *others = (number(kind, n) for n in (m, max(s, 0), 1 << right >> 1, right))
+    if operand:
+        times = f.let(f"bitcast {kind} {times} to {kind}")
+    return _by_shifts(f, lanes, x, times, *others)
 
 
 def _by_shifts(f: Function, lanes: int, x: str, m: str, left: str, half: str, right: str) -> str:

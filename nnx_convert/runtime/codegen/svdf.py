@@ -100,7 +100,7 @@ class IntSvdf:
             found = walk.sums(f, own, f.at("%weights", f.add(self.weights, f.mul(here, depth))), start)
             for n, total in enumerate([f.opaque(type, v) for v in found]):
                 f.fence()                        # one after the other, and constants from memory: registers are few
-                value = bounded(f, type, by_shifts(f, lanes, total, *self.scales[0]), LOW16, HIGH16)
+                value = bounded(f, type, by_shifts(f, lanes, total, *self.scales[0], operand=True), LOW16, HIGH16)
                 f.store(type, value, f.at(new, here), n * size)
                 weight = f.load(type, f.at("%weights", f.add(self.last, here)), n * size)
                 f.store(type, f.let(f"mul {type} {value}, {weight}"), f.at(sums, here), n * size)
@@ -128,7 +128,7 @@ class IntSvdf:
         """The outputs of a vector of units."""
         lanes = f.machine.lanes
         type = vector(lanes, "i32")
-        found = by_shifts(f, lanes, f.load(type, sums, f.mul(at, ITEM)), *self.scales[1])
+        found = by_shifts(f, lanes, f.load(type, sums, f.mul(at, ITEM)), *self.scales[1], operand=True)
         found = bounded(f, type, found, -128 - self.zero, 127 - self.zero)
         found = f.let(f"add {type} {found}, {number(type, self.zero)}")
         f.store_first(count, lanes, "i8", f.let(f"trunc {type} {found} to {vector(lanes, 'i8')}"), out, at)
