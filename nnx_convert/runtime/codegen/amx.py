@@ -13,7 +13,7 @@ import numpy as np
 from ...frozen import frozen
 from ...types import Array
 from .epilogue import Epilogue
-from .ir import SHARED, Function, Module, vector
+from .ir import SHARED, Function, Module, Operand, vector
 from .places import Place
 from .requantise import Range, block
 from .sums import Addition
@@ -114,12 +114,12 @@ class Tiles:
         depth = self.depth
 
         def tap(_: str, now: list[str]) -> list[str]:
-            for offset in depth.runs:
-                *starts, at = [*(f.at(a, offset) for a in now[:HIGH]), *now[HIGH:]]
-                carried = [("ptr", p) for p in (*starts, at)]
-                at = f.loop(0, depth.steps, 1, carried, lambda _, p: self._step(f, p, count, bool(b)))[HIGH]
-                now = [*now[:HIGH], at]
-            return [*(f.at(a, depth.row) for a in now[:HIGH]), now[HIGH]]
+            pixels = now[:HIGH]
+
+            def run(offset: Operand, at: list[str]) -> list[str]:
+                carried = [("ptr", p) for p in (*(f.at(a, offset) for a in pixels), *at)]
+                return [f.loop(0, depth.steps, 1, carried, lambda _, p: self._step(f, p, count, bool(b)))[HIGH]]
+            return [*(f.at(a, depth.row) for a in pixels), *f.over(depth.runs, [("ptr", now[HIGH])], run)]
         return f.loop(0, depth.taps, 1, [("ptr", "%A0"), ("ptr", "%A1"), ("ptr", b or "%ones")], tap)[HIGH]
 
     def _step(self, f: Function, now: list[str], count: int, read: bool) -> list[str]:

@@ -80,10 +80,10 @@ class Micro:
         start += ["zeroinitializer"] * (len(self.a) if self.shift else 0)
 
         def tap(_: str, carried: list[str]) -> list[str]:
-            a, b, sums = carried[0], carried[1], carried[2:]
-            for offset, length in self.runs:
-                b, sums = self._run(f, f.at(a, offset), b, sums, length)
-            return [f.at(a, self.row), b, *sums]
+            a, length = carried[0], self.runs[0][1]
+            now = f.over([at for at, _ in self.runs], [("ptr", carried[1]), *((kind, s) for s in carried[2:])],
+                         lambda at, now: self._run(f, f.at(a, at), now[0], now[1:], length))
+            return [f.at(a, self.row), *now]
         carried = [("ptr", "%A"), ("ptr", "%B"), *((kind, s) for s in start)]
         sums = f.loop(0, self.taps, 1, carried, tap)[2:] if self.taps > 1 else tap("0", ["%A", "%B", *start])[2:]
         for n, total in enumerate(self._shifted(f, sums) if self.shift else sums):
@@ -96,8 +96,8 @@ class Micro:
         more = [f.let(f"mul {kind} {x}, {number(kind, self.shift)}") for x in sums[count:]]
         return [f.let(f"add {kind} {x}, {more[n // self.vectors]}") for n, x in enumerate(sums[:count])]
 
-    def _run(self, f: Function, a: str, b: str, sums: list[str], length: int) -> tuple[str, list[str]]:
-        """The products of one run of neighbours; the panel's next place, and the sums."""
+    def _run(self, f: Function, a: str, b: str, sums: list[str], length: int) -> list[str]:
+        """The products of one run of neighbours: the panel's next place, and the sums."""
         lanes = f.machine.lanes
         kind, size, steps = vector(lanes, "i32"), lanes * 4 * self.vectors, -(-length // STEP)
         turns = 2 if twice(f.machine, self.a, sums) and steps % 2 == 0 else 1
@@ -107,8 +107,7 @@ class Micro:
             for u in range(turns):
                 now = self._step(f, a, b, now, u)
             return [f.at(a, STEP * turns), f.at(b, size * turns), *now]
-        found = f.loop(0, steps, turns, [("ptr", a), ("ptr", b), *((kind, s) for s in sums)], body)
-        return found[1], found[2:]
+        return f.loop(0, steps, turns, [("ptr", a), ("ptr", b), *((kind, s) for s in sums)], body)[1:]
 
     def _step(self, f: Function, a: str, b: str, sums: list[str], step: int) -> list[str]:
         """Some bytes of the depth for all pixels and channels."""

@@ -19,6 +19,8 @@ from .machine import Machine
 Operand = str | int
 #: Characters of text from which another module, and with it another thread, is worth its start.
 WORTH = 100_000
+#: Turns that have code of their own at most; more are a loop.
+UNROLLED = 8
 #: What every function that threads share is handed: two base pointers, this thread's number and how many there are;
 #: and three more base pointers, of images that a band of rows is read from, written to and added from.
 SHARED = (("ptr", "%arena"), ("ptr", "%weights"), ("i64", "%thread"), ("i64", "%threads"),
@@ -309,6 +311,17 @@ class Function:
             return new
         return [self.let(f"phi {kind} [ {first}, %{before} ], [ {last}, %{inside} ]")
                 for (kind, first), last in zip(carried, new, strict=True)]
+
+    def over(self, offsets: Sequence[int], carried: Sequence[tuple[str, str]],
+             body: Callable[[Operand, list[str]], Sequence[str]]) -> list[str]:
+        """For each of some offsets, all as far from the one before: `body(offset, values)` gives the next values of
+        what is carried (type, first). Few have code of their own. The values after the last."""
+        if len(offsets) > UNROLLED:
+            return self.loop(offsets[0], offsets[-1] + 1, offsets[1] - offsets[0], carried, body)
+        values = [first for _, first in carried]
+        for offset in offsets:
+            values = list(body(offset, values))
+        return values
 
     def when(self, condition: str, yes: Callable[[], None], no: Callable[[], None] | None = None) -> None:
         """Two ways on, which meet again."""

@@ -67,10 +67,10 @@ class Micro:
         start = self._resumed(f) if self.resumed else self._begun(f, "%bias") * len(self.a)
 
         def tap(_: str, carried: list[str]) -> list[str]:
-            a, b, sums = carried[0], carried[1], carried[2:]
-            for offset, length in self.runs:
-                b, sums = self._run(f, f.at(a, offset), b, sums, length)
-            return [f.at(a, self.row), b, *sums]
+            a, length = carried[0], self.runs[0][1]
+            now = f.over([at for at, _ in self.runs], [("ptr", carried[1]), *((kind, s) for s in carried[2:])],
+                         lambda at, now: self._run(f, f.at(a, at), now[0], now[1:], length))
+            return [f.at(a, self.row), *now]
         carried = [("ptr", "%A"), ("ptr", "%B"), *((kind, s) for s in start)]
         sums = f.loop(0, self.taps, 1, carried, tap)[2:] if self.taps > 1 else tap("0", ["%A", "%B", *start])[2:]
         sums = [f.clamp(kind, value, *BOUNDS[self.act]) for value in sums]
@@ -139,8 +139,8 @@ class Micro:
         there = [(f.at(p, size * channel), channel) for p, (_, channel) in zip(extras, self.extras, strict=True)]
         return continued(f, self.chain, value, there, self._count(f, j))
 
-    def _run(self, f: Function, a: str, b: str, sums: list[str], length: int) -> tuple[str, list[str]]:
-        """The products of one run of neighbours; the panel's next place, and the sums."""
+    def _run(self, f: Function, a: str, b: str, sums: list[str], length: int) -> list[str]:
+        """The products of one run of neighbours: the panel's next place, and the sums."""
         kind, size = vector(f.machine.lanes), f.machine.lanes * ITEM * self.vectors
         turns = 1 if self._shared else turns_of(length, len(sums), f.machine)
 
@@ -155,8 +155,7 @@ class Micro:
             if self.coming:
                 fetch(f, f.at(f.at(a, f.mul(i, behind)), self.a[-1] + length * ITEM), 3)
             return [f.at(a, ITEM * turns), f.at(b, size * turns), *now]
-        found = f.loop(0, length, turns, [("ptr", a), ("ptr", b), *((kind, s) for s in sums)], body)
-        return found[1], found[2:]
+        return f.loop(0, length, turns, [("ptr", a), ("ptr", b), *((kind, s) for s in sums)], body)[1:]
 
     @property
     def _shared(self) -> bool:

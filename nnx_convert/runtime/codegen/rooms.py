@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...frozen import frozen
 from .integers import widened
-from .ir import Function, Module, vector
+from .ir import Function, Module, Operand, vector
 from .wholes import STEP, Walk
 
 #: Bytes of an element in a room.
@@ -77,10 +77,12 @@ class Room:
                 length = self.stretch(pixels)
                 self._widened(f, f.at(a, self.runs[0][0]), r, length)
                 return [f.at(a, self.row), f.at(r, ITEM * length)]
-            for offset, length in self.runs:
-                self._widened(f, f.at(a, offset), r, length)
-                r = f.at(r, ITEM * (length + length % 2))
-            return [f.at(a, self.row), r]
+            length = self.runs[0][1]
+
+            def run(at: Operand, now: list[str]) -> list[str]:
+                self._widened(f, f.at(a, at), now[0], length)
+                return [f.at(now[0], ITEM * (length + length % 2))]
+            return [f.at(a, self.row), *f.over([at for at, _ in self.runs], [("ptr", r)], run)]
 
         def pixel(_: str, now: list[str]) -> list[str]:
             end = f.loop(0, self.taps, 1, [("ptr", now[0]), ("ptr", now[1])], tap)

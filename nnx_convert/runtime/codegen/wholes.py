@@ -53,16 +53,16 @@ class Walk:
         kind = vector(f.machine.lanes, "i32")
 
         def tap(_: str, now: list[str]) -> list[str]:
-            x, w, sums = now[0], now[1], now[2:]
-            for offset, steps in self.runs:
-                w, sums = self._run(f, f.at(x, offset), w, sums, steps)
-            return [f.at(x, self.row), w, *sums]
+            x, steps = now[0], self.runs[0][1]
+            found = f.over([at for at, _ in self.runs], [("ptr", now[1]), *((kind, s) for s in now[2:])],
+                           lambda at, now: self._run(f, f.at(x, at), now[0], now[1:], steps))
+            return [f.at(x, self.row), *found]
         if self.taps == 1:
             return tap("0", [a, b, *start])[2:]
         return f.loop(0, self.taps, 1, [("ptr", a), ("ptr", b), *((kind, s) for s in start)], tap)[2:]
 
-    def _run(self, f: Function, a: str, b: str, sums: list[str], steps: int) -> tuple[str, list[str]]:
-        """The products of one run; the next weights, and the sums."""
+    def _run(self, f: Function, a: str, b: str, sums: list[str], steps: int) -> list[str]:
+        """The products of one run: the next weights, and the sums."""
         if self.short:
             return self._short_run(f, a, b, sums, steps)
         kind, size = vector(f.machine.lanes, "i32"), weighing(self.narrow) * f.machine.lanes * self.vectors
@@ -75,8 +75,7 @@ class Walk:
             for u in range(turns):
                 sums = self._step(f, x, w, sums, u)
             return [f.at(x, STEP * turns), f.at(w, size * turns), *sums]
-        found = f.loop(0, steps, turns, [("ptr", a), ("ptr", b), *((kind, s) for s in sums)], turn)
-        return found[1], found[2:]
+        return f.loop(0, steps, turns, [("ptr", a), ("ptr", b), *((kind, s) for s in sums)], turn)[1:]
 
     def _step(self, f: Function, a: str, b: str, sums: list[str], step: int) -> list[str]:
         lanes, found = f.machine.lanes, list(sums)
@@ -94,7 +93,7 @@ class Walk:
                 found[n] = add(f, lanes, found[n], x, w)
         return found
 
-    def _short_run(self, f: Function, a: str, b: str, sums: list[str], steps: int) -> tuple[str, list[str]]:
+    def _short_run(self, f: Function, a: str, b: str, sums: list[str], steps: int) -> list[str]:
         """The same, by `short` steps at once, then the rest."""
         kind, size = vector(f.machine.lanes, "i32"), STEP * f.machine.lanes * self.vectors
         rest, found = steps % self.short, [a, b, *sums]
@@ -105,8 +104,7 @@ class Walk:
         if steps > rest:
             begin = [("ptr", a), ("ptr", b), *((kind, s) for s in sums)]
             found = f.loop(0, steps // self.short, 1, begin, lambda _, now: turn(now, self.short))
-        found = turn(found, rest) if rest else found
-        return found[1], found[2:]
+        return (turn(found, rest) if rest else found)[1:]
 
     def _short(self, f: Function, a: str, b: str, sums: list[str], count: int) -> list[str]:
         lanes, found = f.machine.lanes, list(sums)
