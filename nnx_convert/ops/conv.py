@@ -9,6 +9,7 @@ from ..kinds import (
     window)
 from ..schema import Rule, op
 from ..signature import Args
+from ..symbols import differ
 from ..types import F16, F32, I32, Q8, Q8S, Tensor, maybe, product
 
 Weights = Annotated[Tensor, by_key("weights", {t: {t: 27} for t in (F32, F16, Q8, Q8S)}), rank(2)]
@@ -112,7 +113,8 @@ def scatter_pads(scheme: int, size: int, out: int, k: int, stride: int) -> tuple
     BIAS_SIZE, BIAS_SCALE, OUT_SCALE)
 def FULLY_CONNECTED(x: Annotated[T, rank(2, 4), FILLED], w: Weights, b: Bias, act: Act) -> T:
     """act(x @ w.T + b), x flattened to rows as wide as w [units, in]."""
-    rows = x.shape[0] if x.rank == 2 else maybe(lambda: product(x.shape) // w.shape[1])
+    straight = x.rank == 2 and not differ(x.shape[1], w.shape[1])
+    rows = x.shape[0] if straight else maybe(lambda: product(x.shape) // w.shape[1])
     return x.free((rows, w.shape[0]))
 
 

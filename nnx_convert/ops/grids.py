@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ..kinds import Bool, Float, Int, Ints, Ints1, Positive, T, T3, To, broadcast, rank, takes
+from ..kinds import MATRICES, Bool, Float, Int, Ints, Ints1, Positive, T, T3, To, broadcast, rank, takes
 from ..schema import Rule, composite, host
 from ..signature import Kind
 from ..types import F32, I32, Q8, Q8S, Shape, Tensor, Type, known
@@ -64,7 +64,8 @@ def RELABEL(x: T) -> T:
 
 
 # Host operations.
-@host(60510, CODES, Rule("the columns of x are as many as the rows of y", lambda x, y: x.shape[-1] == y.shape[-2]))
+@host(60510, CODES, MATRICES,
+      Rule("the columns of x are as many as the rows of y", lambda x, y: x.shape[-1] == y.shape[-2]))
 def MATMUL_INTEGER(x: T, y: Codes, zx: Codes | None, zy: Codes | None) -> Ints:
     """(x - zx) @ (y - zy) in 32 bits, leading dimensions broadcast; zx and zy are numbers, or broadcast."""
     return Tensor(I32, (*broadcast(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1]))

@@ -12,8 +12,8 @@ from functools import cache, wraps
 from typing import Annotated, Any
 
 from ..kinds import (
-    BROADCASTS, Any1, Bool, Bools, Fx, Int, Ints, Ints1, Mask, Natural, T, To, broadcast, broadcasts, scheme_pads,
-    window)
+    BROADCASTS, MATRICES, Any1, Bool, Bools, Fx, Int, Ints, Ints1, Mask, Natural, T, To, broadcast, broadcasts,
+    scheme_pads, window)
 from ..schema import HOST_CODES, OPS, OpDef, Rule, composite, host
 from ..signature import Kind, Levels, Param
 from ..types import B8, HOST_TYPES, I32, OBJECTS, Q8, REALS, STR, TENSORS, UNKNOWN, Quant, Tensor, Type, known
@@ -174,10 +174,8 @@ def WHERE(cond: Bools, x: T, y: T) -> T:
     return x.free(broadcast(cond.shape, broadcast(x.shape, y.shape)))
 
 
-@composite(ALL, Rule("x and y have rank 2 or more, and the dimensions before these broadcast", lambda x, y:
-                     x.rank > 1 < y.rank and broadcasts(x.shape[:-2], y.shape[:-2])),
-           Rule("the columns of x are as many as the rows of y", lambda x, y, adj_x, adj_y:
-                x.shape[-2 if adj_x else -1] == y.shape[-1 if adj_y else -2]))
+@composite(ALL, MATRICES, Rule("the columns of x are as many as the rows of y", lambda x, y, adj_x, adj_y:
+                               x.shape[-2 if adj_x else -1] == y.shape[-1 if adj_y else -2]))
 def MATMUL(x: T, y: T, adj_x: Bool, adj_y: Bool) -> T:
     """x @ y, leading dimensions broadcast, either one transposed first where adj_ is set."""
     rows, cols = x.shape[-1 if adj_x else -2], y.shape[-2 if adj_y else -1]
@@ -251,7 +249,7 @@ def COMPLEX_ABS(x: T) -> AnyT:
     return Tensor(Type.TENSOR_FLOAT32, x.shape)
 
 
-@host(60005, ALL)
+@host(60005, ALL, BROADCASTS)
 def ATAN2(x: T, y: T) -> T:
     """The angle of the point (y, x)."""
     return both(x, y)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..kinds import (
-    Act, Any1, Bool, Int, Ints1, Positive, Scheme, T, T2, T4, broadcast, rank, scheme_pads, takes, window)
+    MATRICES, Act, Any1, Bool, Int, Ints1, Positive, Scheme, T, T2, T4, broadcast, rank, scheme_pads, takes, window)
 from ..schema import Rule, host
 from ..signature import Must
 from ..types import F32, Q8, Q8S, QPC, Tensor, maybe, product
@@ -59,8 +59,8 @@ def HYBRID_TRANSPOSE_CONV_2D(x: T4, w: Weights4, b: Bias, shape: Ints1, scheme: 
     return x.free((x.shape[0], oh, ow, w.shape[0]))
 
 
-@host(60104, ONLY_FLOAT, Rule("the columns of x are as many as the rows of y", lambda x, y, adj_x, adj_y:
-                              x.shape[-2 if adj_x else -1] == y.shape[-1 if adj_y else -2]))
+@host(60104, ONLY_FLOAT, MATRICES, Rule("the columns of x are as many as the rows of y", lambda x, y, adj_x, adj_y:
+                                        x.shape[-2 if adj_x else -1] == y.shape[-1 if adj_y else -2]))
 def HYBRID_MATMUL(x: T, y: Annotated[Tensor, takes(Q8S, Q8, QPC)], adj_x: Bool, adj_y: Bool, asymmetric: Bool) -> T:
     """MATMUL on int8 rows of x."""
     rows, cols = x.shape[-1 if adj_x else -2], y.shape[-2 if adj_y else -1]
