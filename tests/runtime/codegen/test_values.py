@@ -158,9 +158,10 @@ def test_truth_values_of_numbers(kind: OperandCode) -> None:
     net = Net()
     x = net.input(np.array([0, 1, -1, 256, -2 ** 31, 65536], np.float64), kind)
     outs = [net.op("host.TO_MASK", x, shape=(6,), kind=OperandCode.TENSOR_QUANT8_ASYMM, grid=MASK),
-            net.op("host.LOGICAL_NOT", x, shape=(6,), kind=kind)]
+            net.op("host.LOGICAL_NOT", x, shape=(6,), kind=BOOL8)]
     want, got, _ = both(net.finish(*outs), net.given, MACHINES["host"], 1)
-    assert want[0].tolist() == [0, 1, 1, 1, 1, 1] and all(map(np.array_equal, got, want))
+    assert want[0].tolist() == [0, 1, 1, 1, 1, 1] and want[1].tolist() == [True, *[False] * 5]
+    assert all(map(np.array_equal, got, want))
 
 
 @pytest.mark.parametrize("kind", [FLOAT32, OperandCode.TENSOR_FLOAT64, BOOL8, INT32])
