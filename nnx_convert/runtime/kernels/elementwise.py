@@ -156,7 +156,8 @@ def LOGICAL_OR(site: Site, x: Tensor, y: Tensor) -> Run:
 
 @kernel(e.LOGICAL_NOT, inplace=("x",))
 def LOGICAL_NOT(site: Site, x: Tensor) -> Run:
-    return unary(site, x, ufunc(np.logical_not), passes=1, ints=True)
+    """Any number but zero is true."""
+    return lambda out, x: np.logical_not(x, out=out)
 
 
 def chosen(site: Site, cond: Tensor, x: Tensor, y: Tensor) -> Run:
