@@ -1,7 +1,7 @@
 """A program as segments of native code, with NumPy steps between them where there is no native kernel."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...types import Tensor
@@ -23,6 +23,9 @@ from .pool import RUN, barrier
 from .ready import Layout, Ready, Segment
 from .stamps import STAMP, Stamp
 from .tasks import SCRATCH, Group, Phases, Task, Workshop, slots_of
+
+#: Tasks that one function does at most.
+TOGETHER = 256
 
 #: What one thing in the order of a run does: operations natively, one in NumPy, or a copy that a reader wants.
 Unit = Group | Step | tuple[Slot, Slot]
@@ -242,19 +245,35 @@ def stretches(layout: Layout, planner: Planner, shop: Workshop) -> list[Stretch]
 
 
 def segment(m: Module, name: str, tasks: Sequence[Task]) -> None:
-    """Write the function that does tasks one after the other, its threads waiting for each other between them."""
+    """Write the function that does tasks one after the other, its threads waiting for each other between them; very
+    many by functions of some each, since LLVM's time for one grows with the square of its calls."""
     f = Function(m, name, RUN, exported=True)
-    wait = barrier(m)
 
     def all_() -> None:
+        if len(tasks) <= TOGETHER:
+            done(f, tasks, range(len(tasks)))
+            return
         waits = 0
-        for n, task in enumerate(tasks):
-            f.do(f"call void @{task.emit(m)}({ALONE})")
-            if waits_after(tasks, n):
-                waits += 1
-                f.do(f"call void @{wait}(ptr %sync, i64 {f.add('%base', f.mul('%threads', waits))}, i64 %threads)")
+        for at in range(0, len(tasks), TOGETHER):
+            own = range(at, min(at + TOGETHER, len(tasks)))
+            part = Function(m, f"{name}_part{at // TOGETHER}", RUN)
+            done(part, tasks, own)
+            part.finish()
+            base = f.add("%base", f.mul("%threads", waits))
+            f.do(f"call void @{part.name}(ptr %arena, ptr %weights, i64 %thread, i64 %threads, ptr %sync, i64 {base})")
+            waits += sum(waits_after(tasks, n) for n in own)
     ordinary(f, all_)
     f.finish()
+
+
+def done(f: Function, tasks: Sequence[Task], own: Iterable[int]) -> None:
+    """Emit the calls of some tasks, and that threads wait behind them."""
+    wait, waits = barrier(f.module), 0
+    for n in own:
+        f.do(f"call void @{tasks[n].emit(f.module)}({ALONE})")
+        if waits_after(tasks, n):
+            waits += 1
+            f.do(f"call void @{wait}(ptr %sync, i64 {f.add('%base', f.mul('%threads', waits))}, i64 %threads)")
 
 
 def waits_after(tasks: Sequence[Task], n: int) -> bool:
