@@ -24,7 +24,7 @@ CONV_MACS = 12 * 12 * 16 * 9 * 8
 def profiled(backend: str, threads: int = 1) -> Profile:
     """The profile of a convolution and a hyperbolic tangent."""
     made = net()
-    return nnx_convert.compile(made.model, backend=backend, threads=threads).profile(made.given, runs=5)
+    return nnx_convert.compile(made.model, backend=backend, threads=threads).profile(made.given, runs=25)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
