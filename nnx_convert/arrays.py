@@ -127,11 +127,18 @@ def write_archive(path: str, arrays: Mapping[str, Array]) -> int:
     An array whose name no archive can hold is called `out` and its number: an output is known by that, too.
     """
     whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w") as archive:
+    archive = zipfile.ZipFile(whole, "w")
+    try:
         for n, (name, array) in enumerate(arrays.items()):
             member = io.BytesIO()
             kept = stored(array)
             np.lib.format.write_array(member, np.ascontiguousarray(kept) if kept.ndim else kept, allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name if fits(name) else f'out{n}'}.npy", MOMENT), member.getvalue())
+            archive.writestr(zipfile.ZipInfo(f"{name if fits(name) else f'out{n}'}.npy", MOMENT), member.getbuffer())
+        archive.close()
+    except (MemoryError, ValueError) as error:
+        archive.fp = None                        # else it would still write its end
+        if whole.closed:                         # it is where it cannot grow, and that is what the archive says
+            raise MemoryError from error
+        raise
     write(path, [whole.getbuffer()])
     return whole.tell()

@@ -1,7 +1,9 @@
 """Arrays drawn, read and written."""
 from __future__ import annotations
 
+import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,3 +108,24 @@ def test_an_archive_that_cannot_be_unpacked_is_refused(offset: int, value: int, 
     path.write_bytes(data)
     with pytest.raises((FormatError, InputError)):
         read_archive(str(path))
+
+
+def test_an_archive_that_memory_does_not_hold_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[io.BytesIO] = []
+
+    class Full(io.BytesIO):
+        """The archive does as one that memory does not hold: it is closed."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+
+        def write(self, data: Any, /) -> int:
+            if self is made[0] and len(data) > 1000:
+                self.close()
+                raise MemoryError
+            return super().write(data)
+    monkeypatch.setattr("nnx_convert.arrays.io.BytesIO", Full)
+    with pytest.raises(MemoryError):
+        write_archive(str(tmp_path / "a.npz"), {"x": np.zeros(4), "y": np.zeros(1000)})
+    assert not list(tmp_path.iterdir())
