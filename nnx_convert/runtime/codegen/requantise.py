@@ -415,8 +415,6 @@ def by_shifts(f: Function, lanes: int, x: str, m: int, s: int, *, operand: bool 
     """x * m * 2 ** (s - 31) with one multiplier for all lanes: `fixedpoint.scale32`. As an `operand`, the multiplier is
     for `merging` to see; LLVM may know no more of it then."""
     kind, right = vector(lanes, "i32"), max(-s, 0)
-    if s >= 32:                                  # nothing is left of 32 bits; LLVM would leave open what is
-        x, s = number(kind, 0), 0
     times, *others = (number(kind, n) for n in (m, max(s, 0), 1 << right >> 1, right))
     if operand:
         times = f.let(f"bitcast {kind} {times} to {kind}")
