@@ -36,6 +36,8 @@ FINE = 2.0 ** -23
 TOGETHER = 128
 #: The rounding of AVX-512's instructions: toward zero, without exceptions.
 TOWARD_ZERO = 11
+#: What counts of a shift to the left, as in `fixedpoint.scale32`; LLVM leaves open what more than a word's bits gives.
+LAST_BITS = 31
 #: Formulas in FLOAT32 whose last step is a product and a sum that may be cut.
 CUT = frozenset({"above", "around", "finely above", "finely around"})
 #: Those that take more registers than the others, so that vectors have to come one after the other.
@@ -216,7 +218,7 @@ def _planned(steps: Steps, out: Range, rounding: Rounding) -> Scaling:
         return Scaling("double", (steps.reals.astype(np.float64),))
     right = np.maximum(-steps.s, 0)
     half = np.where(right > 0, np.int64(1) << np.maximum(right - 1, 0), 0)
-    return Scaling("shifts", (steps.m, np.maximum(steps.s, 0), half, right))
+    return Scaling("shifts", (steps.m, np.maximum(steps.s, 0) & LAST_BITS, half, right))
 
 
 @frozen(eq=False)
@@ -415,7 +417,7 @@ def by_shifts(f: Function, lanes: int, x: str, m: int, s: int, *, operand: bool 
     """x * m * 2 ** (s - 31) with one multiplier for all lanes: `fixedpoint.scale32`. As an `operand`, the multiplier is
     for `merging` to see; LLVM may know no more of it then."""
     kind, right = vector(lanes, "i32"), max(-s, 0)
-    times, *others = (number(kind, n) for n in (m, max(s, 0), 1 << right >> 1, right))
+    times, *others = (number(kind, n) for n in (m, max(s, 0) & LAST_BITS, 1 << right >> 1, right))
     if operand:
         times = f.let(f"bitcast {kind} {times} to {kind}")
     return _by_shifts(f, lanes, x, times, *others)

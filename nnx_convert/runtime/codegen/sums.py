@@ -30,8 +30,6 @@ from .tasks import Family, Group, Task, Workshop, kind, native
 
 #: Bits that both terms are given before they are scaled.
 LEFT = 20
-#: The bits of a sum: a shift by as many has no meaning, NumPy's kernel saturates.
-BITS = 32
 #: Offsets that are tried: a half, and what is a little beside it.
 OFFSETS = tuple(float(np.float32(0.5 + n * 2.0 ** -20)) for n in (0, 1, 2, 4, 8, -1, -2, -4))
 #: How the second number counts.
@@ -94,17 +92,12 @@ def addition(x: Tensor, y: Tensor, out: Tensor, act: int, sign: int, fused: bool
     """The addition of two tensors. `fused`: a product and a sum are rounded once; `cut`: toward zero."""
     (sx, _), (sy, _), (so, _) = map(grid, (x, y, out))
     twice = 2.0 * max(float(sx), float(sy))
-    pairs = (multiplier(float(sx) / twice), multiplier(float(sy) / twice), result_of(x, y, out))
+    pairs = (multiplier(float(sx) / twice), multiplier(float(sy) / twice),
+             multiplier(twice / float(f32((1 << LEFT) * so))))
     ranges = Range.of(x), Range.of(y), Range.of(out, act)
     slopes = float(sx) / float(so), sign * float(sy) / float(so)
     floats = _floats(ranges, pairs, *slopes, fused, cut)
     return Addition(*ranges, sign, pairs, floats, addends(x, y, out) if fast else None)
-
-
-def result_of(x: Tensor, y: Tensor, out: Tensor) -> Pair:
-    """What scales the sum."""
-    twice = 2.0 * max(float(grid(x)[0]), float(grid(y)[0]))
-    return multiplier(twice / float(f32((1 << LEFT) * grid(out)[0])))
 
 
 def _values(r: Range) -> Array:
@@ -133,11 +126,9 @@ def _floats(ranges: tuple[Range, Range, Range], pairs: tuple[Pair, Pair, Pair], 
 
 
 def taken(b: Bound, _: Machine) -> bool:
-    """Whether an operation adds bytes, and no result is shifted by the bits that it has."""
+    """Whether an operation adds bytes."""
     x, y, out = b.args["x"], b.args["y"], b.outs[0]
-    if not out.shape or not all(t.type in BYTES and t.size > 0 and grid(t)[0] for t in (x, y, out)):
-        return False
-    return result_of(x, y, out)[1] < BITS
+    return len(out.shape) > 0 and all(t.type in BYTES and t.size > 0 and grid(t)[0] for t in (x, y, out))
 
 
 def of(b: Bound, machine: Machine, turned: bool = False, cut: bool = False) -> Addition:

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from natively import MACHINES
+from natively import EVERY, MACHINES, Net, both
 
+from nnx_convert import OperandCode
 from nnx_convert.runtime.codegen.ir import Function, Module, vector
 from nnx_convert.runtime.codegen.machine import host
 from nnx_convert.runtime.codegen.objects import Library, compiled
@@ -115,3 +116,17 @@ def test_the_processor_rounds_afterwards_as_before(machine: str) -> None:
     scaling = planned(Steps.of(np.full(16, 0.3), -bound, bound), out, MACHINES[machine], NONE, cut=True)
     natively(scaling, np.zeros((1, 16)), out, machine, cut=True)
     assert scaling.formula == "above" and more + np.float32(1) > 1       # what is cut is 1
+
+
+@pytest.mark.parametrize("scale", [2.0 ** -149, 2.0 ** -60, 2.0 ** -40])
+@pytest.mark.parametrize("name", ["ADD", "SUB"])
+@pytest.mark.parametrize("machine", EVERY)
+def test_a_grid_beyond_all_shifts_gives_what_numpy_gives(machine: str, name: str, scale: float) -> None:
+    """Sums are shifted to the left by more bits than they have: by the last five bits of how many, as in C on x86."""
+    net, kind, rng = Net(), OperandCode.TENSOR_QUANT8_ASYMM_SIGNED, np.random.default_rng(0)
+    x, y = (net.input(rng.integers(-128, 128, (16, 24)), kind, (0.004, zero)) for zero in (-128, 3))
+    model = net.finish(net.op(name, x, y, net.scalar(0), shape=(16, 24), kind=kind, grid=(scale, -128)))
+    with np.errstate(all="ignore"):              # as compiling has it
+        want, got, native = both(model, net.given, EVERY[machine], 1)
+    assert native == 1
+    np.testing.assert_array_equal(got[0], want[0])
