@@ -12,7 +12,7 @@ from functools import cache, wraps
 from typing import Annotated, Any
 
 from ..kinds import (
-    BROADCASTS, MATRICES, TOP, Any1, Bool, Bools, Fx, Int, Ints, Ints1, Mask, Natural, T, To, broadcast, broadcasts,
+    BROADCASTS, MATRICES, TOP_K, Any1, Bool, Bools, Fx, Int, Ints, Ints1, Mask, Natural, T, To, broadcast, broadcasts,
     scheme_pads, window)
 from ..schema import HOST_CODES, OPS, OpDef, Rule, composite, host
 from ..signature import Kind, Levels, Param
@@ -154,7 +154,7 @@ def TRUNC_DIV(x: T, y: T) -> T:
     return both(x, y)
 
 
-@composite(ALL, TOP, outs=("values", "indices"))
+@composite(ALL, TOP_K, outs=("values", "indices"))
 def TOPK_FIRST(x: T, k: Int) -> tuple[T, Ints]:
     """The k largest along the last axis, descending, the smaller index first among equals."""
     return x.like((*x.shape[:-1], k)), Tensor(I32, (*x.shape[:-1], k))

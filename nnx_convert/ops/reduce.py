@@ -1,7 +1,7 @@
 """Reduction and search along axes."""
 from __future__ import annotations
 
-from ..kinds import AXIS, FROM29, FROM29I, MATH, QUANT, TOP, Bool, Int, Ints, Ints1, T, T1to4, without
+from ..kinds import AXIS, FROM29, FROM29I, MATH, QUANT, TOP_K, Bool, Int, Ints, Ints1, T, T1to4, without
 from ..schema import Rule, op
 from ..types import B8, F32, I32, Q8, Shape, Tensor
 
@@ -73,7 +73,7 @@ def ARGMIN(x: T, axis: Int) -> Ints:
     return Tensor(I32, without(x.shape, axis))
 
 
-@op(FROM29I, TOP, outs=("values", "indices"))
+@op(FROM29I, TOP_K, outs=("values", "indices"))
 def TOPK_V2(x: T, k: Int) -> tuple[T, Ints]:
     """The k largest along the last axis, descending, the larger index first among equals."""
     return x.like((*x.shape[:-1], k)), Tensor(I32, (*x.shape[:-1], k))
