@@ -115,14 +115,25 @@ class OpDef:
     types: Levels
     rules: tuple[Rule, ...]
     forms: list[Form]                    # the canonical one first
-    returns: tuple[Param, ...]           # the outputs; a single variadic one where they are a list
+    outs: tuple[str, ...]                # the outputs' names
     twin_of: OpDef | None = None
     pure: bool = True                    # equal inputs give equal outputs; not so of a random draw
+    own: tuple[Param, ...] | None = None     # outputs in the place of those that the signature declares
 
     @property
     def params(self) -> tuple[Param, ...]:
         """The parameters of the canonical form."""
         return self.forms[0].params
+
+    @cached_property
+    def returns(self) -> tuple[Param, ...]:
+        """The outputs; a single variadic one where they are a list."""
+        if self.own is not None:
+            return self.own
+        hint = hints_of(self.forms[0].fn)["return"]
+        hints = get_args(hint) if get_origin(hint) in (tuple, list) else (hint,)
+        many = get_origin(hint) is list
+        return tuple(Param.of(name, h, Param.required, many) for name, h in zip(self.outs, hints, strict=True))
 
     @property
     def host(self) -> bool:
@@ -321,14 +332,6 @@ def _limits(placed: Placed) -> Iterator[Test]:
             yield from (Test(f"{p.name} {m.text}", m.until, partial(m.holds, value), i) for m in p.limits)
 
 
-def _returns(fn: Callable[..., Any], names: Sequence[str]) -> tuple[Param, ...]:
-    """The outputs a return annotation lists."""
-    hint = hints_of(fn)["return"]
-    hints = get_args(hint) if get_origin(hint) in (tuple, list) else (hint,)
-    many = get_origin(hint) is list
-    return tuple(Param.of(name, h, Param.required, many) for name, h in zip(names, hints, strict=True))
-
-
 def _names(types: Levels) -> str:
     return ", ".join(t.name for t in types)
 
@@ -339,6 +342,7 @@ def describe(t: Tensor) -> str:
 
 
 OPS: dict[str, OpDef] = {}
+_codes: set[int] = set()
 
 
 def op(types: Levels, *rules: Rule, outs: Sequence[str] = ("out",), pure: bool = True
@@ -373,13 +377,14 @@ def _code(name: str) -> int:
 
 def _declare(fn: Callable[..., Any], code: int | None, types: Levels, rules: tuple[Rule, ...],
              outs: Sequence[str], pure: bool = True) -> OpDef:
-    return _add(OpDef(fn.__name__, code, types, rules, [Form.of(fn)], _returns(fn, outs), pure=pure))
+    return _add(OpDef(fn.__name__, code, types, rules, [Form.of(fn)], tuple(outs), pure=pure))
 
 
 def _add(new: OpDef) -> OpDef:
-    if new.name in OPS or new.code is not None and any(o.code == new.code for o in OPS.values()):
+    if new.name in OPS or new.code in _codes:
         raise ValueError(f"{new.name} ({new.code}) is declared twice")
-    names = {"out", *new.forms[0].names}
+    _codes.update(() if new.code is None else (new.code,))
+    names = {"out", *(p.name for p in parameters(new.forms[0].fn))}
     if wrong := [r.text for r in new.rules if not names.issuperset(r.names)]:
         raise TypeError(f"{new.name} has no such arguments: {wrong}")
     return OPS.setdefault(new.name, new)

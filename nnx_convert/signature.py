@@ -51,6 +51,7 @@ def hints_of(source: Any) -> dict[str, Any]:
     `typing.get_type_hints` does the same; but a table repeats few annotations many times, and each is
     evaluated once here.
     """
+    source = getattr(source, "__wrapped__", source)
     scope = getattr(source, "__globals__", None) or vars(sys.modules[source.__module__])
     return {name: _evaluated(text, source.__module__, scope) for name, text in source.__annotations__.items()}
 
@@ -194,26 +195,36 @@ class Misfit:
 
 @frozen(eq=False)
 class Form:
-    """One operand order. The canonical form's function infers; any other returns canonical arguments."""
+    """One operand order: what a function's signature declares. The canonical form's function infers; any other returns
+    canonical arguments. The signature is read when somebody asks: a model needs few of a table's operations."""
 
     name: str
     fn: Callable[..., Any]
-    params: tuple[Param, ...]
-    records: Mapping[str, Callable[..., Any]]    # arguments that stand for several operands
     since: int = 0
+    own: tuple[Param, ...] | None = None         # parameters in the place of those that the signature declares
 
     @classmethod
     def of(cls, fn: Callable[..., Any], since: int = 0) -> Form:
-        """The operand order a function's signature declares."""
-        hints = hints_of(fn)
-        records = {name: h for name, h in hints.items() if hasattr(h, "_field_defaults") and name != "return"}
-        params: list[Param] = []
-        for p in parameters(fn):
-            if p.name in records:
-                params += Param.fields(p.name, records[p.name])
+        """The operand order of a function."""
+        return cls(fn.__name__, fn, since)
+
+    @cached_property
+    def params(self) -> tuple[Param, ...]:
+        """The parameters in order, a record's fields in its place."""
+        return tuple(self._declared()) if self.own is None else self.own
+
+    def _declared(self) -> Iterator[Param]:
+        hints = hints_of(self.fn)
+        for p in parameters(self.fn):
+            if p.name in self.records:
+                yield from Param.fields(p.name, hints[p.name])
             else:
-                params.append(Param.of(p.name, hints[p.name], p.default, p.variadic))
-        return cls(fn.__name__, fn, tuple(params), records, since)
+                yield Param.of(p.name, hints[p.name], p.default, p.variadic)
+
+    @cached_property
+    def records(self) -> Mapping[str, Callable[..., Any]]:
+        """The arguments that stand for several operands, each with the record that joins these."""
+        return {name: h for name, h in hints_of(self.fn).items() if hasattr(h, "_field_defaults") and name != "return"}
 
     @cached_property
     def inputs(self) -> tuple[Param, ...]:

@@ -84,13 +84,13 @@ def host_twin(of: OpDef) -> OpDef:
     if of.host:
         return of
     every = _taken(of)
-    forms = [replace(f, fn=_free(f.fn) if i == 0 else f.fn, params=_any_params(f.params, every))
+    forms = [replace(f, fn=_free(f.fn) if i == 0 else f.fn, own=_any_params(f.params, every))
              for i, f in enumerate(of.forms)]
     number = _composite_number(of) if of.code is None else of.code & 0xFFFF
     types = of.types if of.name == "WHILE" else every
     return replace(of, name=f"host.{of.name}", code=HOST_CODES | number, types=types, forms=forms,
                    rules=tuple(r for r in of.rules if not r.limit and r.until is None),
-                   returns=tuple(_anything(p, every) for p in of.returns), twin_of=of)
+                   own=tuple(_anything(p, every) for p in of.returns), twin_of=of)
 
 
 # Composites.
