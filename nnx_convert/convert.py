@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from . import artifact
 from .errors import FormatError, NnxError, StrictError, Unsupported, UsageError
+from .garbage import unsearched
 from .model import Model
 from .reading import mapped, reason
 from .resources import folds, timed, within
@@ -56,7 +57,7 @@ def convert(source: Source, target: Target = Target(), *, shapes: Mapping[str, S
     said("reading")
     data, name = read(source)
     try:
-        with timed("the conversion"):
+        with timed("the conversion"), unsearched():
             return _compiled(data, target, sizes(shapes), strict, said, signature, folder_of(source, folder), passes,
                              trace)
     except NnxError as error:
@@ -311,7 +312,8 @@ def compile(model: Model | Source, *, threads: int | None = None, shapes: Mappin
         wanted = sizes(shapes)
         if not isinstance(model, Model):
             data, name = read(model)
-            return ready(data, folder_of(model, folder), wanted, threads, backend, rounding)
+            with unsearched():
+                return ready(data, folder_of(model, folder), wanted, threads, backend, rounding)
         compiled = CompiledModel(model, threads=threads, backend=backend, rounding=rounding)
         if wanted:
             compiled.prepare(wanted)

@@ -24,7 +24,7 @@ MAY: dict[str, tuple[str, ...]] = {
     "onnx_backend": EVERYTHING, **dict.fromkeys(("verify", "ci"), tuple(n for n in EVERYTHING if n != "cli")),
 }
 #: What a top-level module or package belongs to, where that is not its own name.
-LAYER = {"contents": "types", "frozen": "symbols", "resources": "errors", "reading": "errors",
+LAYER = {"contents": "types", "frozen": "symbols", "garbage": "errors", "resources": "errors", "reading": "errors",
          "device_limits": "target", "since": "target", "builder": "model", "artifact": "model", "__init__": "top",
          "__main__": "cli", "cli_run": "cli",
          **dict.fromkeys(("aot", "archived", "arrays", "check", "comparison", "inspection", "measuring", "page",

@@ -12,7 +12,7 @@ from typing import Any
 from ..frozen import frozen
 from ..graph import Build, Graph, Node, Value
 from ..ops import ex, gather, host, host_math, norm, reduce as r, shape
-from ..schema import OPS, OpDef, OpError
+from ..schema import OpDef, OpError
 from ..symbols import same
 from ..target import Target
 from ..types import B8, I32, UNKNOWN, ChannelQuant, Shape, Tensor, known, product
@@ -28,12 +28,16 @@ MOST = 4
 DIFFER = "its operands have open sizes that may differ"
 #: Axes of size 1 that stand for nothing go with any neighbour.
 FREE = None
-#: What has a code of NNAPI's, or is expanded to what has.
-ELEMENTS = tuple(op for op in OPS.values() if elementwise(op) and not op.host and not op.ex and op is not host.WHERE)
 #: Those that give the same over some axes and then over the others.
 STEPWISE = (r.REDUCE_MAX, r.REDUCE_MIN, r.REDUCE_ALL, r.REDUCE_ANY)
 #: What is done to each axis by itself: a row of numbers for every axis.
 Rows = list[tuple[int, ...]]
+
+
+def narrow(graph: Graph, target: Target, trace: list[Event]) -> Graph:
+    """The graph with its operations on tensors of few axes, if it has others."""
+    found = any(len(v.tensor.dims or ()) > MOST for n in graph.nodes for v in (*n.inputs, *n.outputs))
+    return NARROW(graph, target, trace) if found else graph
 
 
 def both(*ops: OpDef) -> list[str]:
@@ -139,9 +143,11 @@ def too_many(g: Rewriter, node: Node, groups: list[range]) -> Refusal | None:
     return refused(g, node, f"{len(groups)} runs of axes are treated differently, NNAPI takes {MOST} axes")
 
 
-@NARROW.on(*both(*ELEMENTS), host_math.FAKE_QUANT.name, host.WHERE.name)
+@NARROW.on("*")
 def elements(g: Rewriter, node: Node) -> Result:
     """Axes along which the same operands are repeated are one."""
+    if not by_elements(node.op):
+        return None
     values = {n: v for n, v in node.args.items() if isinstance(v, Value)}
     out = node.outputs[0]
     if not wide(out, *values.values()) or node.op is host.WHERE and len(values["cond"].shape) == 1:
@@ -158,6 +164,14 @@ def elements(g: Rewriter, node: Node) -> Result:
         dims = found.shape if found else (product(out.shape),)
         return narrowed(g, node, {n: [dims] for n in values})
     return narrowed(g, node, {n: [without_ones(merged(s, groups))] for n, s in full.items()})
+
+
+def by_elements(op: OpDef) -> bool:
+    """Whether an operation treats every element alike, and has a code of NNAPI's or is expanded to what has."""
+    if op in (host_math.FAKE_QUANT, host.WHERE):
+        return True
+    plain = op.plain
+    return elementwise(plain) and not plain.host and not plain.ex and plain is not host.WHERE
 
 
 def settled(out: Shape, *shapes: Shape) -> bool:
@@ -440,5 +454,5 @@ def inputs_of_few_axes(graph: Graph, target: Target, trace: list[Event]) -> Grap
 
 def spared(node: Node, target: Target) -> bool:
     """Whether a node is one that this pass may bring to the target."""
-    return node.op.name in NARROW.by_op and (node.op.code is None or node.op.host or bool(
-        target.fault(node.op, node.verdict)))
+    mine = node.op.name in NARROW.by_op or by_elements(node.op)
+    return mine and (node.op.code is None or node.op.host or bool(target.fault(node.op, node.verdict)))

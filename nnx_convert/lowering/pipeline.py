@@ -23,7 +23,7 @@ from .host import HOST
 from .hybrid import HYBRID
 from .layout import layout
 from .legalize import LEGALIZE, MASKS, PREFER_EX
-from .narrow import NARROW, inputs_of_few_axes
+from .narrow import inputs_of_few_axes, narrow
 from .narrow64 import narrow64
 from .patterns import patterns
 from .qdq import fusing
@@ -53,9 +53,9 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
         shared,                              # computed sizes once
         layout,                              # channels last
         HYBRID,                              # floats beside int8 weights
-        NARROW,                              # more axes than four
+        narrow,                              # more axes than four
         EXPAND.using(evaluate),              # composites
-        NARROW,
+        narrow,
         prune,
         *[PREFER_EX] * target.ex,
         LEGALIZE.using(evaluate),            # what the target has for what it has not

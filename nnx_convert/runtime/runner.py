@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..errors import NnxError, RunError
+from ..garbage import unsearched
 from ..model import Model
 from ..resources import limited, limits, tick, timed
 from ..types import OBJECTS, Array, Tensor
@@ -207,7 +208,7 @@ class Runner(Locked):
             return None
         from .bind import bind                   # a program that was kept does without the table of operations
         try:
-            with limited(self._limits), timed("compiling it"), np.errstate(all="ignore"):
+            with limited(self._limits), timed("compiling it"), unsearched(), np.errstate(all="ignore"):
                 return self._compiled(bind(self.model, self._tensors(shapes), self._options()), profiled)
         except Dynamic:
             if not profiled and not self._is_part:
@@ -221,7 +222,7 @@ class Runner(Locked):
         from .ahead import Started, ahead_of
         if self._options().elsewhere is None:
             return
-        with limited(self._limits), timed("compiling it"), np.errstate(all="ignore"):
+        with limited(self._limits), timed("compiling it"), unsearched(), np.errstate(all="ignore"):
             part = ahead_of(self.model, self._tensors(shapes), self.options)
         if part is not None:
             self._natives += 1
