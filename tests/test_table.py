@@ -30,6 +30,12 @@ def test_every_op_says_what_it_computes(op: OpDef) -> None:
 
 
 @pytest.mark.parametrize("op", OPS.values(), ids=lambda o: o.name)
+def test_every_signature_can_be_read(op: OpDef) -> None:
+    """Nothing reads it before somebody asks."""
+    assert len(op.returns) == len(op.outs) and all(form.params for form in op.forms)
+
+
+@pytest.mark.parametrize("op", OPS.values(), ids=lambda o: o.name)
 def test_every_rule_is_a_sentence_about_arguments(op: OpDef) -> None:
     texts = [r.text for r in op.rules] + [m.text for f in op.forms for p in f.params for m in p.limits]
     assert all(t and t[0].islower() and not t.endswith(".") or t[0].isalpha() for t in texts)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -54,7 +55,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @frozen
 class Importer:
-    """An importer of the versions `since` to `until` of an operator, with what its signature says.
+    """An importer of the versions `since` to `until` of an operator. What its signature says is read when a file has
+    such an operator.
 
     `arithmetic`: narrow integers and floats are computed as INT32 and FLOAT32 around it. `folds`: what it makes of
     constants is computed at once where it is small.
@@ -63,11 +65,26 @@ class Importer:
     fn: Callable[..., Any]
     since: int
     until: int
-    inputs: tuple[Parameter, ...]
-    attributes: Mapping[str, Parameter]
-    hints: Mapping[str, Any]
     arithmetic: bool
     folds: bool
+
+    @cached_property
+    def hints(self) -> Mapping[str, Any]:
+        """The annotations by parameter."""
+        return hints_of(self.fn)
+
+    @cached_property
+    def inputs(self) -> tuple[Parameter, ...]:
+        """The inputs, in ONNX's order."""
+        found = inspect.signature(self.fn).parameters
+        return tuple(p for p in parameters(self.fn) if p.name != "g" and
+                     found[p.name].kind is not inspect.Parameter.KEYWORD_ONLY)
+
+    @cached_property
+    def attributes(self) -> Mapping[str, Parameter]:
+        """The attributes by name."""
+        return {n: Parameter(n, p.default, False) for n, p in inspect.signature(self.fn).parameters.items()
+                if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
     def positional(self, given: Sequence[Given]) -> list[Given]:
         """The inputs as the function takes them; raises `FormatError` where one is missing or there are too many."""
@@ -109,13 +126,7 @@ def imports(name: str = "", *, since: int = 1, until: int = ALWAYS, domain: str 
     function body.
     """
     def register(fn: F) -> F:
-        hints, found = hints_of(fn), inspect.signature(fn).parameters
-        inputs = tuple(p for p in parameters(fn) if p.name != "g" and
-                       found[p.name].kind is not inspect.Parameter.KEYWORD_ONLY)
-        attributes = {n: Parameter(n, p.default, False) for n, p in found.items()
-                      if p.kind is inspect.Parameter.KEYWORD_ONLY}
-        IMPORTERS.setdefault((domain, name or fn.__name__), []).append(
-            Importer(fn, since, until, inputs, attributes, hints, arithmetic, folds))
+        IMPORTERS.setdefault((domain, name or fn.__name__), []).append(Importer(fn, since, until, arithmetic, folds))
         return fn
     return register
 

@@ -269,7 +269,7 @@ class _Reader:
     def options(self, code: int, union: Any, of: Any) -> tuple[str, Any]:
         """The name of an options' class, and the table; None where the file has none or the package not the class."""
         name = UNIONS[of].get(code, "")
-        kind = getattr(tflite, name, None)
+        kind = getattr(tflite, name, None) if name else None
         return name, None if union is None or kind is None else self.file.table(kind, union.Pos)
 
 

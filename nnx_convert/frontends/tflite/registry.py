@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from importlib import import_module
 from typing import Annotated, Any, TypeVar
 
@@ -54,11 +55,22 @@ class Input:
 
 @frozen
 class Importer:
-    """An importer with what its signature says."""
+    """An importer. What its signature says is read when a file has such an operator; `own` are options that it does not
+    name."""
 
     fn: Callable[..., Result]
-    options: type | None
-    inputs: tuple[Input, ...]
+    own: type | None = None
+
+    @cached_property
+    def options(self) -> type | None:
+        """The options' class."""
+        return self.own or hints_of(self.fn).get("o")
+
+    @cached_property
+    def inputs(self) -> tuple[Input, ...]:
+        """The inputs, in TFLite's order."""
+        hints = hints_of(self.fn)
+        return tuple(_input(p, hints) for p in parameters(self.fn) if p.name not in ("g", "o"))
 
     def arguments(self, op: Operator, given: Sequence[Given]) -> list[Any]:
         """The operator's options and inputs as the function takes them; raises `FormatError`, `Unsupported`."""
@@ -93,9 +105,7 @@ def imports(name: str = "", options: type | None = None) -> Callable[[F], F]:
     `Value | None`, `Handle`, `Value | Handle`, or `Const`, integers that must be known.
     """
     def register(fn: F) -> F:
-        hints = hints_of(fn)
-        inputs = [_input(p, hints) for p in parameters(fn) if p.name not in ("g", "o")]
-        IMPORTERS[name or fn.__name__] = Importer(fn, options or hints.get("o"), tuple(inputs))
+        IMPORTERS[name or fn.__name__] = Importer(fn, options)
         return fn
     return register
 

@@ -24,6 +24,13 @@ def test_importers_are_called_as_the_schema_calls_operators() -> None:
     assert {n for n in all_importers() if not n.startswith("CUSTOM ")} <= set(OPERATORS.values())
 
 
+@pytest.mark.parametrize("name", all_importers())
+def test_every_signature_can_be_read(name: str) -> None:
+    """Nothing reads it before a file has such an operator."""
+    importer = all_importers()[name]
+    assert all(p.name for p in importer.inputs) and isinstance(importer.options, type | None)
+
+
 @pytest.mark.parametrize("case", [*CASES, *HOST], ids=str)
 def test_an_operator_becomes_these_operations(case: Case) -> None:
     graph = load(write(case))
