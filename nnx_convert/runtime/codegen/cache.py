@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from importlib.util import find_spec
 from io import BufferedReader
 from pathlib import Path
@@ -24,8 +24,8 @@ from ...frozen import frozen
 
 #: The variable that names another folder; "0" or nothing is no cache.
 VARIABLE = "NNX_CACHE"
-#: How an entry begins; then the checksum of all that follows.
-MAGIC, DIGEST = b"nnx-object-1\n", 32
+#: How an entry begins; then the checksum of all that follows, which most processors have instructions for.
+MAGIC, DIGEST = b"nnx-object-2\n", 32
 #: Bytes kept in all, and the part of them that is left when there are too many.
 LIMIT, LEFT = 256 << 20, 0.75
 #: Seconds after which a file that was never renamed is of a process that has died.
@@ -58,7 +58,7 @@ class Cache:
                     return None
         except (OSError, ValueError, MemoryError):
             return None
-        return found if head == MAGIC + blake2b(found, digest_size=DIGEST).digest() else None
+        return found if head == MAGIC + sha256(found).digest() else None
 
     def keep(self, key: str, data: bytes | memoryview) -> None:
         """Keep bytes under a key (a file's name); another process that keeps the same at once does no harm."""
@@ -69,7 +69,7 @@ class Cache:
             beside = self.folder / f".{os.urandom(8).hex()}.tmp"
             try:
                 with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                    file.writelines((MAGIC, blake2b(data, digest_size=DIGEST).digest(), data))
+                    file.writelines((MAGIC, sha256(data).digest(), data))
                 beside.replace(self.folder / key)
             except BaseException:
                 with suppress(OSError):

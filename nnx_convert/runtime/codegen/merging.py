@@ -94,7 +94,7 @@ class Draft:
             self.held.update(NAME.findall(match[3] if match else line))
             if match:
                 self.calls[len(self.lines)] = match[1], match[2], match[3]
-        elif CHOICE.search(line) or (moved := MOVED.search(line)) and int(moved[2]) >= ENOUGH[moved[1]]:
+        elif "select i1" in line and CHOICE.search(line) or "@llvm.mem" in line and _many(line):
             line = GIVEN.sub(rf"i64 {MARK}\1{MARK}", line)
         elif line[-1:].isdigit():
             head, _, number = line.rpartition(" ")
@@ -112,6 +112,12 @@ class Draft:
                 given = GIVEN.sub(rf"i64 {MARK}\1{MARK}", args) + (", " if args else "")
                 self.lines[n] = f"{head}{MARK}@{name}{MARK}({given}ptr {MARK}{table}{MARK})"
         return "\n".join(self.lines)
+
+
+def _many(line: str) -> bool:
+    """Whether a line fills or copies many bytes."""
+    moved = MOVED.search(line)
+    return moved is not None and int(moved[2]) >= ENOUGH[moved[1]]
 
 
 def levels(drafts: Mapping[str, Draft]) -> tuple[list[list[str]], list[str]]:
