@@ -49,7 +49,7 @@ def test_what_is_kept_is_found_by_its_key(kept: Cache) -> None:
 SPOILT: dict[str, Callable[[Path], object]] = {
     "cut": lambda p: p.write_bytes(p.read_bytes()[:-1]), "empty": lambda p: p.write_bytes(b""),
     "altered": lambda p: p.write_bytes(p.read_bytes()[:-1] + b"\0"),
-    "another version's": lambda p: p.write_bytes(p.read_bytes().replace(b"-1\n", b"-0\n", 1)),
+    "another version's": lambda p: p.write_bytes(p.read_bytes().replace(b"-2\n", b"-1\n", 1)),
     "open to others": lambda p: p.chmod(0o620), "in an open folder": lambda p: p.parent.chmod(0o777),
     "a link": lambda p: p.rename(p.with_name("b")).parent.joinpath("a").symlink_to("b"),
     "a folder": lambda p: (p.unlink(), p.mkdir()), "a pipe": lambda p: (p.unlink(), os.mkfifo(p)),
