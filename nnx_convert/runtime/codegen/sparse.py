@@ -23,6 +23,7 @@ from .elements import BOUNDS
 from .folds import across
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
+from .micro import LINE, fetch
 from .places import ITEM, Place
 from .tasks import Family, Group, Task, Workshop, native, remembered
 
@@ -34,6 +35,8 @@ SUMS, GATHERING = 8, 4
 FEW, LARGE = 4, 1 << 14
 #: Bytes of an index, the inputs it tells apart, and how many are read at once at most. Entries of a slice's bounds.
 INDEX, REACH, WORD, BOUND = 2, 1 << 16, 4, 3
+#: How many bytes ahead weights are fetched: they are read once, and no cache may have them since the run before.
+AHEAD = 8192
 #: Bytes of weights that come in a cycle, where they are not in the first cache.
 FROM_FAR = 16
 
@@ -174,6 +177,8 @@ class Sparse:
         """A vector of blocks of each row of the slice; with `runs`, they are neighbours."""
         form, size = self.form, self.form.lanes * ITEM
         weights, indices, sums = now[0], now[1], list(now[2:])
+        for line in range(0, form.bytes, LINE):
+            fetch(f, f.at(weights, AHEAD + line), 3)
         blocks, n = 1 if runs else form.blocks, 0
         inputs = [] if form.gathers else _inputs(f, indices, form.slice * blocks)
         for group in range(0, form.slice, form.rows):
