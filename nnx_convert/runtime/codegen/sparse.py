@@ -35,8 +35,9 @@ SUMS, GATHERING = 8, 4
 FEW, LARGE = 4, 1 << 14
 #: Bytes of an index, the inputs it tells apart, and how many are read at once at most. Entries of a slice's bounds.
 INDEX, REACH, WORD, BOUND = 2, 1 << 16, 4, 3
-#: How many bytes ahead weights are fetched: they are read once, and no cache may have them since the run before.
-AHEAD = 8192
+#: Bytes of weights from which they are fetched before they are read, and how many bytes before. The last cache, which
+#: others need, too, may not have them since the run before; where it has, that takes some hundredths longer.
+FAR, AHEAD = 2 << 20, 8192
 #: Bytes of weights that come in a cycle, where they are not in the first cache.
 FROM_FAR = 16
 
@@ -107,7 +108,7 @@ class Form:
 class Sparse:
     """Rows x by such a matrix. In the weights there are, of each slice, where its steps begin, those that are no runs
     of neighbours, and its indices; each row of blocks' first output (32 bits all), its bias, the indices of inputs, and
-    the steps' weights."""
+    the steps' weights, which are fetched ahead where they are `far`."""
 
     x: Place
     out: Place
@@ -119,6 +120,7 @@ class Sparse:
     indices: int
     weights: int
     act: int
+    far: bool = False
 
     def emit(self, m: Module) -> str:
         """Write the function."""
@@ -177,8 +179,8 @@ class Sparse:
         """A vector of blocks of each row of the slice; with `runs`, they are neighbours."""
         form, size = self.form, self.form.lanes * ITEM
         weights, indices, sums = now[0], now[1], list(now[2:])
-        for line in range(0, form.bytes, LINE):
-            fetch(f, f.at(weights, AHEAD + line), 3)
+        for line in range(0, form.bytes if self.far else 0, LINE):
+            fetch(f, f.at(weights, AHEAD + line))
         blocks, n = 1 if runs else form.blocks, 0
         inputs = [] if form.gathers else _inputs(f, indices, form.slice * blocks)
         for group in range(0, form.slice, form.rows):
@@ -337,7 +339,7 @@ def _make(w: Workshop, group: Group) -> Task:
     order, bounds, indices, weights = packed(matrix, form)
     bias = b.args["b"].data.reshape(-1, form.high)[order]
     return Sparse(x, out, form, len(bounds) - 1, w.pack(bounds), w.pack((order * form.high).astype(np.int32)),
-                  w.pack(bias), w.pack(indices), w.pack(weights), b.args["act"])
+                  w.pack(bias), w.pack(indices), w.pack(weights), b.args["act"], weights.nbytes >= FAR)
 
 
 def packed(w: Array, form: Form) -> tuple[Array, Array, Array, Array]:

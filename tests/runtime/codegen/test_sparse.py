@@ -69,6 +69,15 @@ def test_every_block_at_any_density(machine: str, block: tuple[int, int], densit
 
 
 @pytest.mark.parametrize("block", BLOCKS)
+def test_weights_that_are_fetched_ahead(block: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse, "FAR", 1)
+    monkeypatch.setattr(sparse, "best", lambda *_: block)
+    net = product(np.random.default_rng(5), block, 0.2)
+    want, got, native = both(net.model, net.given, host(), 2)
+    assert native == 1 and apart(got, want) <= NEAR
+
+
+@pytest.mark.parametrize("block", BLOCKS)
 def test_a_matrix_shows_its_blocks(block: tuple[int, int]) -> None:
     rng = np.random.default_rng(0)
     w = matrix(rng, block, 512 // block[0], 512 // block[1], 0.04)
@@ -132,5 +141,6 @@ def test_no_step_spills(machine: Machine) -> None:
             x, out = (Place("%arena", at, (1, 1, few, 1024), (0, 0, 4096, 4), 4) for at in (0, 16384))
             form = Form.of(block, few, machine)
             if form.parts * few <= sparse.SUMS:
-                Sparse(x, out, form, 9, 0, 64, 4096, 8192, 1 << 20, 3).emit(m)
+                for far in (False, True):
+                    Sparse(x, out, form, 9, 0, 64, 4096, 8192, 1 << 20, 3, far).emit(m)
     assert not spilt(m)
