@@ -59,25 +59,26 @@ def row(model: str, kind: str, threads: int = 1, **micro: float) -> Row:
 
 
 ROWS = [row("a", "float", ours=50, litert=100, openvino=80), row("b", "float", ours=200, onnxruntime=100),
-        row("c", "int8", ours=30, litert=100, openvino=40), row("d", "float", ours=12, litert=4),
+        row("c", "int8", ours=30, fast=25, litert=100, openvino=40), row("d", "float", ours=12, litert=4),
         row("e", "float", 2, ours=900, litert=1000), Row("f", 1, problems={"ours": "does not"})]
 
 
 def test_what_the_table_comes_to() -> None:
     found = {v.what.split(",")[0]: v for v in verdicts(ROWS, 1)}
     values = [None if v.value is None else round(v.value, 6) for v in found.values()]
-    assert values == [1.0, round((50 / 80 * 2) ** 0.5, 6), 0.3, 0.75, 2.0, 8.0]
-    assert [v.kept for v in found.values()] == [False, False, True, False, False, True]
-    assert "b" in list(found)[4] and "d" in list(found)[5]
-    assert [v.kept for v in verdicts([], 1)] == [True] * 6
+    assert values == [1.0, round((50 / 80 * 2) ** 0.5, 6), 0.3, 0.75, 1.2, 2.0, 8.0]
+    assert [v.kept for v in found.values()] == [False, False, True, False, True, False, True]
+    assert "b" in list(found)[5] and "d" in list(found)[6]
+    assert [v.kept for v in verdicts([], 1)] == [True] * 7
 
 
 def test_a_page_has_every_row() -> None:
     text = report.page(ROWS, 30, (1, 2))
     assert text.count("## ") == 2 and "| f |  | does not run: does not |" in text
-    assert "| a | float | 0.050 | 0.100 | 0.080 | 0.50 | 0.50 | 0.62 |  |" in text
-    assert "| d | float | 0.012 | 0.004 | - | 3.00 | 3.00 | - | +8.0 |" in text
-    assert {len(t.split("|")) for t in text.splitlines() if t.startswith(("| a |", "| f |", "| Model"))} == {11}
+    assert "| a | float | 0.050 | - | 0.100 | 0.080 | 0.50 | 0.50 | 0.62 |  |" in text
+    assert "| c | int8 | 0.030 | 0.025 | 0.100 |" in text and "exact / fast rounding, 1 models | 1.20 | - |" in text
+    assert "| d | float | 0.012 | - | 0.004 | - | 3.00 | 3.00 | - | +8.0 |" in text
+    assert {len(t.split("|")) for t in text.splitlines() if t.startswith(("| a |", "| f |", "| Model"))} == {12}
 
 
 def test_an_engine_timed_alone_is_put_beside() -> None:
