@@ -3,7 +3,8 @@
 These are LiteRT with XNNPACK for TFLite models, ONNX Runtime for ONNX models, OpenVINO for both. Models of 8 bits run
 with exact rounding, which is compared, and with XNNPACK's (`fast`). The engines run in turns in one process for each
 model (`nnx_convert.measuring.compared`), so that they meet the same machine; copies of inputs and outputs are included.
-Settings that hold OpenBLAS back are dropped. `--write` puts the tables into docs/performance.md. Ends with 1 where a bound of `benchmarks.suite` is broken.
+Settings that hold OpenBLAS back are dropped. `--write` puts the tables into docs/performance.md. Ends with 1 where a
+bound of `benchmarks.suite` is broken.
 """
 from __future__ import annotations
 
