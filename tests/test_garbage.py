@@ -5,6 +5,7 @@ import gc
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -45,25 +46,9 @@ def test_who_does_not_want_it_does_not_get_it() -> None:
     assert not gc.isenabled()
 
 
-def test_the_last_of_several_threads_ends_it() -> None:
-    begun, go = threading.Event(), threading.Event()
-
-    def work() -> None:
-        with unsearched():
-            begun.set()
-            go.wait(60)
-    other = threading.Thread(target=work)
-    with unsearched():
-        other.start()
-        assert begun.wait(60)
-    assert not gc.isenabled()
-    go.set()
-    other.join()
-    assert gc.isenabled()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no such system call here")
-def test_a_child_searches_for_itself() -> None:
+@contextmanager
+def work_of_another_thread() -> Iterator[None]:
+    """Within it another thread is at such work."""
     begun, go = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -73,13 +58,29 @@ def test_a_child_searches_for_itself() -> None:
     other = threading.Thread(target=work)
     other.start()
     assert begun.wait(60)
-    child = os.fork()
-    if not child:
+    try:
+        yield
+    finally:
+        go.set()
+        other.join()
+
+
+def test_the_last_of_several_threads_ends_it() -> None:
+    with work_of_another_thread():
         with unsearched():
-            right = not gc.isenabled()
-        os._exit(0 if right and gc.isenabled() else 1)
-    go.set()
-    other.join()
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no such system call here")
+def test_a_child_searches_for_itself() -> None:
+    with work_of_another_thread():
+        child = os.fork()
+        if not child:
+            with unsearched():
+                right = not gc.isenabled()
+            os._exit(0 if right and gc.isenabled() else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
