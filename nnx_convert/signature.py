@@ -23,11 +23,12 @@ Args = dict[str, Any]            # argument name -> tensor, number, signature, N
 
 
 class Parameter(NamedTuple):
-    """A parameter of a function; `default` is `Param.required` where it has none."""
+    """A parameter of a function; `default` is `Param.required` where it has none. `keyword`: by name alone."""
 
     name: str
     default: Any
-    variadic: bool
+    variadic: bool = False
+    keyword: bool = False
 
 
 def parameters(fn: Any) -> Iterator[Parameter]:
@@ -39,10 +40,10 @@ def parameters(fn: Any) -> Iterator[Parameter]:
     plain = code.co_varnames[:code.co_argcount]
     rest = code.co_varnames[code.co_argcount:code.co_argcount + code.co_kwonlyargcount]
     given = dict(zip(plain[len(plain) - len(defaults):], defaults, strict=True))
-    yield from (Parameter(name, given.get(name, Param.required), False) for name in plain)
+    yield from (Parameter(name, given.get(name, Param.required)) for name in plain)
     if code.co_flags & inspect.CO_VARARGS:
-        yield Parameter(code.co_varnames[code.co_argcount + code.co_kwonlyargcount], Param.required, True)
-    yield from (Parameter(name, named.get(name, Param.required), False) for name in rest)
+        yield Parameter(code.co_varnames[code.co_argcount + code.co_kwonlyargcount], Param.required, variadic=True)
+    yield from (Parameter(name, named.get(name, Param.required), keyword=True) for name in rest)
 
 
 def hints_of(source: Any) -> dict[str, Any]:

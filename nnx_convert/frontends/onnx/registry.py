@@ -1,7 +1,6 @@
 """Importers: one function per operator, whose Python signature is the operator's schema."""
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
@@ -12,7 +11,7 @@ import numpy as np
 from ...errors import FormatError
 from ...frozen import frozen
 from ...graph import Value
-from ...signature import Parameter, hints_of, parameters
+from ...signature import Param, Parameter, hints_of, parameters
 
 #: Domains of operators. The default one has two names in files, `""` and `ai.onnx`.
 MICROSOFT, ML = "com.microsoft", "ai.onnx.ml"
@@ -76,15 +75,12 @@ class Importer:
     @cached_property
     def inputs(self) -> tuple[Parameter, ...]:
         """The inputs, in ONNX's order."""
-        found = inspect.signature(self.fn).parameters
-        return tuple(p for p in parameters(self.fn) if p.name != "g" and
-                     found[p.name].kind is not inspect.Parameter.KEYWORD_ONLY)
+        return tuple(p for p in parameters(self.fn) if p.name != "g" and not p.keyword)
 
     @cached_property
     def attributes(self) -> Mapping[str, Parameter]:
         """The attributes by name."""
-        return {n: Parameter(n, p.default, False) for n, p in inspect.signature(self.fn).parameters.items()
-                if p.kind is inspect.Parameter.KEYWORD_ONLY}
+        return {p.name: p for p in parameters(self.fn) if p.keyword}
 
     def positional(self, given: Sequence[Given]) -> list[Given]:
         """The inputs as the function takes them; raises `FormatError` where one is missing or there are too many."""
@@ -108,7 +104,7 @@ class Importer:
         if unknown := [n for n in given if n not in self.attributes]:
             raise FormatError(f"has no attribute {unknown[0]!r} in this version")
         for name, p in self.attributes.items():
-            if name not in given and p.default is inspect.Parameter.empty:
+            if name not in given and p.default is Param.required:
                 raise FormatError(f"lacks the attribute {name!r}")
         return {name: fitted(name, value, self.hints[name]) for name, value in given.items()}
 
