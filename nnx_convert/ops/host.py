@@ -73,9 +73,9 @@ def _free(fn: Callable[..., Any]) -> Callable[..., Any]:
     return infer
 
 
-def _composite_number(of: OpDef) -> int:
-    """Composites count from 61000."""
-    return 61000 + COMPOSITES.index(of.name)
+def _twin_code(of: OpDef) -> int:
+    """The code of an operation's version on the host; composites count from 61000."""
+    return HOST_CODES | (61000 + COMPOSITES.index(of.name) if of.code is None else of.code & 0xFFFF)
 
 
 @cache
@@ -86,9 +86,8 @@ def host_twin(of: OpDef) -> OpDef:
     every = _taken(of)
     forms = [replace(f, fn=_free(f.fn) if i == 0 else f.fn, own=_any_params(f.params, every))
              for i, f in enumerate(of.forms)]
-    number = _composite_number(of) if of.code is None else of.code & 0xFFFF
     types = of.types if of.name == "WHILE" else every
-    return replace(of, name=f"host.{of.name}", code=HOST_CODES | number, types=types, forms=forms,
+    return replace(of, name=f"host.{of.name}", code=_twin_code(of), types=types, forms=forms,
                    rules=tuple(r for r in of.rules if not r.limit and r.until is None),
                    own=tuple(_anything(p, every) for p in of.returns), twin_of=of)
 
@@ -263,11 +262,12 @@ def SEGMENT_SUM(x: T, ids: Ints1) -> T:
 
 def op_of(code: int) -> OpDef | None:
     """The operation of a code, the host's twins included; None where there is none."""
-    return _by_code(len(OPS)).get(code)
+    own, twins = _by_code(len(OPS))
+    return host_twin(twins[code]) if code in twins else own.get(code)
 
 
 @cache
-def _by_code(_size: int) -> dict[int, OpDef]:
-    """Every operation by its code; a table that has grown since is read again."""
-    twins = (host_twin(o) for o in OPS.values() if not o.host)
-    return {o.code: o for o in (*OPS.values(), *twins) if o.code is not None}
+def _by_code(_size: int) -> tuple[dict[int, OpDef], dict[int, OpDef]]:
+    """Every operation by its code, and by that of its twin; a table that has grown since is read again."""
+    return ({o.code: o for o in OPS.values() if o.code is not None},
+            {_twin_code(o): o for o in OPS.values() if not o.host})
