@@ -118,7 +118,7 @@ class OpDef:
     outs: tuple[str, ...]                # the outputs' names
     twin_of: OpDef | None = None
     pure: bool = True                    # equal inputs give equal outputs; not so of a random draw
-    own: tuple[Param, ...] | None = None     # outputs in the place of those that the signature declares
+    override: tuple[Param, ...] | None = None    # outputs in the place of those that the signature declares
 
     @property
     def params(self) -> tuple[Param, ...]:
@@ -128,8 +128,8 @@ class OpDef:
     @cached_property
     def returns(self) -> tuple[Param, ...]:
         """The outputs; a single variadic one where they are a list."""
-        if self.own is not None:
-            return self.own
+        if self.override is not None:
+            return self.override
         hint = hints_of(self.forms[0].fn)["return"]
         hints = get_args(hint) if get_origin(hint) in (tuple, list) else (hint,)
         many = get_origin(hint) is list

@@ -202,7 +202,7 @@ class Form:
     name: str
     fn: Callable[..., Any]
     since: int = 0
-    own: tuple[Param, ...] | None = None         # parameters in the place of those that the signature declares
+    override: tuple[Param, ...] | None = None    # parameters in the place of those that the signature declares
 
     @classmethod
     def of(cls, fn: Callable[..., Any], since: int = 0) -> Form:
@@ -212,7 +212,7 @@ class Form:
     @cached_property
     def params(self) -> tuple[Param, ...]:
         """The parameters in order, a record's fields in its place."""
-        return tuple(self._declared()) if self.own is None else self.own
+        return tuple(self._declared()) if self.override is None else self.override
 
     def _declared(self) -> Iterator[Param]:
         hints = hints_of(self.fn)

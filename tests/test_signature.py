@@ -93,7 +93,7 @@ def test_records_are_put_together() -> None:
 
 def test_variadic_arguments_are_spread() -> None:
     seen: list[object] = []
-    form = Form("f", lambda axis, *xs, flag: seen.extend([axis, xs, flag]), own=Form.of(middle).params)
+    form = Form("f", lambda axis, *xs, flag: seen.extend([axis, xs, flag]), override=Form.of(middle).params)
     form.call({"axis": 1, "xs": (X, Y), "flag": True})
     assert seen == [1, (X, Y), True]
 

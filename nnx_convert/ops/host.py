@@ -84,12 +84,12 @@ def host_twin(of: OpDef) -> OpDef:
     if of.host:
         return of
     every = _taken(of)
-    forms = [replace(f, fn=_free(f.fn) if i == 0 else f.fn, own=_any_params(f.params, every))
+    forms = [replace(f, fn=_free(f.fn) if i == 0 else f.fn, override=_any_params(f.params, every))
              for i, f in enumerate(of.forms)]
     types = of.types if of.name == "WHILE" else every
     return replace(of, name=f"host.{of.name}", code=_twin_code(of), types=types, forms=forms,
                    rules=tuple(r for r in of.rules if not r.limit and r.until is None),
-                   own=tuple(_anything(p, every) for p in of.returns), twin_of=of)
+                   override=tuple(_anything(p, every) for p in of.returns), twin_of=of)
 
 
 # Composites.

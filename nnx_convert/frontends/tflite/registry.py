@@ -55,16 +55,16 @@ class Input:
 
 @frozen
 class Importer:
-    """An importer. What its signature says is read when a file has such an operator; `own` are options that it does not
-    name."""
+    """An importer. What its signature says is read when a file has such an operator; `override` is the options'
+    class where it is not the one that this names."""
 
     fn: Callable[..., Result]
-    own: type | None = None
+    override: type | None = None
 
     @cached_property
     def options(self) -> type | None:
         """The options' class."""
-        return self.own or hints_of(self.fn).get("o")
+        return self.override or hints_of(self.fn).get("o")
 
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
