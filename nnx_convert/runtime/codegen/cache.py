@@ -25,7 +25,7 @@ from ...frozen import frozen
 #: The variable that names another folder; "0" or nothing is no cache.
 VARIABLE = "NNX_CACHE"
 #: How an entry begins; then the checksum of all that follows, which most processors have instructions for.
-MAGIC, DIGEST = b"nnx-object-2\n", 32
+MAGIC, DIGEST = b"nnx-object-2\n", sha256().digest_size
 #: Bytes kept in all, and the part of them that is left when there are too many.
 LIMIT, LEFT = 256 << 20, 0.75
 #: Seconds after which a file that was never renamed is of a process that has died.

@@ -120,7 +120,7 @@ class Sparse:
     indices: int
     weights: int
     act: int
-    far: bool = False
+    far: bool
 
     def emit(self, m: Module) -> str:
         """Write the function."""
