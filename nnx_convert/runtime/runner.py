@@ -208,7 +208,7 @@ class Runner(Locked):
             return None
         from .bind import bind                   # a program that was kept does without the table of operations
         try:
-            with limited(self._limits), timed("compiling it"), unsearched(), np.errstate(all="ignore"):
+            with self._compiling():
                 return self._compiled(bind(self.model, self._tensors(shapes), self._options()), profiled)
         except Dynamic:
             if not profiled and not self._is_part:
@@ -222,7 +222,7 @@ class Runner(Locked):
         from .ahead import Started, ahead_of
         if self._options().elsewhere is None:
             return
-        with limited(self._limits), timed("compiling it"), unsearched(), np.errstate(all="ignore"):
+        with self._compiling():
             part = ahead_of(self.model, self._tensors(shapes), self.options)
         if part is not None:
             self._natives += 1
@@ -268,6 +268,12 @@ class Runner(Locked):
         """Inputs as tensors with values."""
         tensors = self._tensors(shapes_of(inputs))
         return [t and Tensor(t.type, t.dims, t.quant, a) for t, a in zip(tensors, inputs, strict=True)]
+
+    @contextmanager
+    def _compiling(self) -> Iterator[None]:
+        """Within it, a program is made."""
+        with limited(self._limits), timed("compiling it"), unsearched(), np.errstate(all="ignore"):
+            yield
 
     @contextmanager
     def _eager(self) -> Iterator[None]:
