@@ -8,7 +8,7 @@ of these in it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, make_dataclass
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from functools import cache
 from inspect import Parameter, Signature
 from operator import attrgetter
@@ -57,15 +57,18 @@ def _init(cls: type[Any]) -> Callable[..., None]:
                         co_consts=tuple(own.get(c, c) if isinstance(c, str) else c for c in code.co_consts),
                         co_qualname=f"{cls.__qualname__}.__init__")
     defaults = tuple(f.default for f in given if f.default is not MISSING)
-    return FunctionType(code, {}, "__init__", defaults, shared.__closure__)
+    return FunctionType(code, shared.__globals__, "__init__", defaults)
 
 
 @cache
 def _shared(count: int, post: bool) -> FunctionType:
-    """The `__init__` of a frozen dataclass of so many fields."""
-    more = {"__post_init__": lambda _: None} if post else {}
-    made: Any = make_dataclass("Shared", [f"field_{n}" for n in range(count)], namespace=more, eq=False, frozen=True)
-    found: FunctionType = made.__init__
+    """The `__init__` of a frozen dataclass of so many fields. Not by `make_dataclass`, which would compile the five
+    other functions with it."""
+    given = [f"field_{n}" for n in range(count)]
+    lines = [*(f"put(self, {name!r}, {name})" for name in given), *["self.__post_init__()"] * post, "return None"]
+    scope: dict[str, Any] = {"put": object.__setattr__}
+    exec("\n ".join((f"def __init__({', '.join(('self', *given))}):", *lines)), scope)
+    found: FunctionType = scope["__init__"]
     return found
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import LimitError, Oversized, UsageError, among
+from .frozen import frozen
 
 #: The variable that sets limits for a process: as --limit takes them, separated by commas.
 VARIABLE = "NNX_LIMITS"
@@ -54,7 +55,7 @@ def _limit(default: float | None, text: str, most: float = 1 << 62) -> Any:
     return field(default=default, metadata={"text": text, "most": most})
 
 
-@dataclass(frozen=True)
+@frozen
 class Limits:
     """The limits by their names. Bytes of a tensor are those it has in memory, whatever a file packs it into."""
 

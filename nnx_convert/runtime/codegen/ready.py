@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 Arrays = Sequence[Array | None]
 
 
-@dataclass
+@frozen(eq=False)
 class Layout:
     """Where everything is: the order of units, each with its places, and the arena's size.
 
