@@ -1,7 +1,8 @@
 """Float activations as int8 for a product with int8 weights, as TFLite's dynamic range kernels make them.
 
-Source: LiteRT's `portable_tensor_utils.cc` (`SymmetricQuantizeFloats`, `AsymmetricQuantizeFloats`) and the hybrid
-paths of its reference kernels, bit by bit. Every step is rounded to float32 by itself; sums of products are exact.
+Source: LiteRT's `neon_tensor_utils.cc` (`SymmetricQuantizeFloats`, `AsymmetricQuantizeFloats`; it is what runs on x86,
+too, where vectors of SSE take NEON's place) and the hybrid paths of its reference kernels, bit by bit. Every step is
+rounded to float32 by itself; sums of products are exact.
 """
 from __future__ import annotations
 
@@ -41,11 +42,12 @@ def asymmetric(rows: Array) -> Rows:
     """[n, k] on grids that cover the values of a row and 0."""
     low, high = np.minimum(f32(0), rows.min(1)), np.maximum(f32(0), rows.max(1))
     zero = high - low < LEAST
-    scale = np.where(zero, f32(1), (high - low) / f32(SPAN))
-    first, last = low / scale.astype(np.float64), high / scale.astype(np.float64)
+    scale = np.where(zero, 1, (high - low) / np.float64(SPAN))
+    first, last = low / scale, high / scale
     point = np.where(128 + np.abs(first) < 127 + np.abs(last), -128 - first, 127 - last)
     point = np.where(zero, 0, away(np.clip(point, -128, 127))).astype(f32)[:, None]
-    ints = np.clip(away(point + rows * (f32(1) / scale)[:, None]), -128, 127)
+    scale = scale.astype(f32)
+    ints = np.clip(point + away(rows * (f32(1) / scale)[:, None]), -128, 127)
     return Rows(np.where(zero[:, None], f32(0), ints - point), scale)
 
 

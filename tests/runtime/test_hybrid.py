@@ -43,6 +43,12 @@ def test_asymmetric_rows_hold_zero_and_stay_within_a_step(rows: Array) -> None:
     assert (found.ints[rows == 0] == 0).all()
 
 
+def test_halves_go_away_from_zero_whatever_the_zero_point() -> None:
+    """A number is rounded before the zero point is added: -128 + 0.5 would go down."""
+    positive, mixed = asymmetric(np.array([[0, 255, 0.5, 1.5, 2.5], [-100, 155, -0.5, 1.5, -2.5]], f32)).ints.tolist()
+    assert positive == [0, 255, 1, 2, 3] and mixed == [-100, 155, -1, 2, -3]
+
+
 @pytest.mark.parametrize("wide", [False, True])
 def test_rows_of_zeros_and_of_nothing_are_zeros(wide: bool) -> None:
     assert not quantized(np.zeros((2, 3), np.float32), wide).ints.any()

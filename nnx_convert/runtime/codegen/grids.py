@@ -106,7 +106,7 @@ class Gridded:
         if self.rule == SYMMETRIC:
             factor = f.select(none, "float", NONE, f.let(f"fdiv float {span}, {reach}"))
         elif self.rule == WIDE:
-            point = f.select(off, "i32", "0", self._point(f, low, high, scale))
+            point = f.select(off, "i32", "0", self._point(f, low, high, reach))
         else:
             factor, point = scale, self._even(f, low, scale, odd)
         factor = f.select(odd, "float", ONE if self.rule == EVEN else NONE, factor)
@@ -127,9 +127,9 @@ class Gridded:
         return f.select(f.let(f"fcmp ogt float {below}, {high}"), "float", below, high)
 
     @staticmethod
-    def _point(f: Function, low: str, high: str, scale: str) -> str:
+    def _point(f: Function, low: str, high: str, reach: str) -> str:
         """The zero point by the end where it is off by less, in FLOAT64 until it is an integer."""
-        wide = f.let(f"fpext float {scale} to double")
+        wide = f.let(f"fdiv double {f.let(f'fpext float {reach} to double')}, {number('double', SPAN)}")
         ends = [f.let(f"fdiv double {f.let(f'fpext float {v} to double')}, {wide}") for v in (low, high)]
         sizes = [f.let(f"fadd double {number('double', n)}, {f.call('double', 'llvm.fabs.f64', ('double', v))}")
                  for n, v in zip((ABOVE, ABOVE - 1), ends, strict=True)]
@@ -192,15 +192,13 @@ class Gridded:
         lanes, size = f.machine.lanes, self.out.shape[2] * self.out.shape[3]
         kind, whole = vector(lanes), vector(lanes, "i32")
         factor, point = f.splat(kind, grid.factor), f.splat(whole, grid.point)
-        real, less = f.let(f"sitofp {whole} {point} to {kind}"), number(whole, -ABOVE) if self.out.item == 1 else point
+        less = number(whole, -ABOVE) if self.out.item == 1 else point
 
         def piece(at: str, count: int) -> None:
             value = f.load_first(count, lanes, "float", x, f.mul(at, ITEM))
             scaled = f.let(f"{'fdiv' if self.rule == EVEN else 'fmul'} {kind} {value}, {factor}")
-            if self.rule == WIDE:
-                scaled = f.let(f"fadd {kind} {real}, {scaled}")
-            steps = f.let(f"add {whole} {nearest(f, lanes, scaled)}, {point}") if self.rule == EVEN else (
-                to_nearest(f, scaled))
+            steps = nearest(f, lanes, scaled) if self.rule == EVEN else to_nearest(f, scaled)
+            steps = steps if self.rule == SYMMETRIC else f.let(f"add {whole} {steps}, {point}")
             steps = bounded(f, whole, steps, 1 - ABOVE if self.rule == SYMMETRIC else -ABOVE, ABOVE - 1)
             steps = f.let(f"sub {whole} {steps}, {less}")
             element, change = ELEMENTS[self.out.item]
