@@ -16,7 +16,7 @@ from .garbage import unsearched
 from .model import Model
 from .reading import mapped, reason
 from .resources import folds, timed, within
-from .target import Target
+from .target import Here, Target
 from .types import STR, Port, Shape, Tensor, known
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ Data = bytes | mmap.mmap
 #: Called with the name of the stage that begins.
 Progress = Callable[[str], None]
 #: What this machine takes: its operations are those of every level.
-HERE = Target(level=8)
+HERE = Here(level=8)
 
 
 def convert(source: Source, target: Target = Target(), *, shapes: Mapping[str, Shape] | None = None,  # noqa: B008

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from .codes import LEVELS, FeatureLevel, level_of, levelled, spelt
 from .errors import UsageError
@@ -36,6 +36,8 @@ class Target:
     int64: Literal["exact", "narrow"] = "exact"
     qdq: Literal["codes", "floats"] = "codes"
     limits: DeviceLimits | None = None
+    #: Whether it is this machine, which computes host operations as fast as others.
+    here: ClassVar[bool] = False
 
     @classmethod
     def named(cls, name: str) -> Target:
@@ -106,6 +108,13 @@ class Target:
         extras = [n for n, there in (("EX", self.ex), ("DENSIFY", self.experimental)) if there]
         level = " + ".join([f"level {level_name(self.level)}", *extras])
         return level if self.limits is None else f"{self.limits.name} ({level})"
+
+
+class Here(Target):
+    """This machine. Recurrent sequences stay whole, which native code has loops for: step by step they would take twice
+    as long, and much longer to compile."""
+
+    here = True
 
 
 def level_name(level: int) -> str:

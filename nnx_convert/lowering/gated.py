@@ -5,7 +5,7 @@ from ..graph import Node, Value, Values
 from ..ops import conv, elementwise as e, rnn_nd, shape
 from ..types import F16, F32, known
 from .expand import EXPAND
-from .recurrent import MOST_STEPS
+from .recurrent import MOST_STEPS, constant
 from .rewrite import Refusal, Result, Rewriter
 
 #: The activations that NNAPI has operations for, by the codes of `rnn_nd.ACTIVATIONS`.
@@ -16,6 +16,8 @@ ACTIVATIONS = {0: e.RELU, 1: e.TANH, 2: e.LOGISTIC}
 def gated(g: Rewriter, node: Node) -> Result:
     """The products of all inputs at once, then the steps, each with those of the state before it."""
     a = node.args
+    if g.target.here and constant(a["w"], a["r"], a["b"]):
+        return None
     x, w, codes = a["x"], a["w"], a["acts"].tensor.ints()
     if a["lengths"] is not None or a["clip"] or x.type not in (F32, F16) or not set(codes) <= set(ACTIVATIONS):
         return Refusal("its sequences have lengths, or its activations are none of NNAPI's")

@@ -22,6 +22,11 @@ TIES = "QUANTIZED_16BIT_LSTM rounds ties down that TFLite rounds up; --hybrid fl
 Step = tuple[Value, Values]
 
 
+def constant(*values: Value | None) -> bool:
+    """Whether none of some values differs from run to run."""
+    return all(v is None or v.tensor.data is not None for v in values)
+
+
 def backwards(g: Rewriter, x: Value, axis: int) -> Value:
     """The tensor with one axis from its end to its beginning."""
     rank, every = len(x.shape), (1 << len(x.shape)) - 1
@@ -63,9 +68,10 @@ def over_steps(g: Rewriter, node: Node, states: Values, step: Callable[[Value, V
 @HYBRID.on(recurrent.SEQUENCE_RNN)
 def network(g: Rewriter, node: Node) -> Result:
     """An RNN on floats: NNAPI's, or its products and activations where that has not the activation."""
-    if node.args["w"].type != F32 and stays(g, node):
+    plain = node.args["w"].type == F32
+    if g.target.here and constant(*(node.args[n] for n in ("w", "r", "b"))) if plain else stays(g, node):
         return None
-    g.why = "" if node.args["w"].type == F32 else FLOAT
+    g.why = "" if plain else FLOAT
     x, w, r, b, h, act = (real(g, node.args[n]) for n in ("x", "w", "r", "b", "h", "act"))
     if 0 in (*x.shape, *w.shape, *h.shape):
         return Refusal("NNAPI multiplies no matrices of nothing")

@@ -16,12 +16,13 @@ from ...types import F32, Array, Tensor
 from ..bind import Bound
 from ..hybrid import SPAN
 from . import mathematics
-from .cells import layer, woven
+from .cells import woven
 from .grids import EVEN, INFO, Gridded
 from .hybrid import BLOCK, Hybrid, blocks
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .places import ITEM, Place, dense_strides
+from .recurrent import layer
 from .tasks import SCRATCH, Family, Group, Phases, Workshop, native, remembered
 from .tiles import best, fit_of_bytes
 from .wholes import SHORT, Walk, item, narrowed, of_bytes, packed, pitch, shortens, shortest, steps, tame, tile_of

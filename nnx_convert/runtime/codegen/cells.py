@@ -1,14 +1,14 @@
-"""LSTM and GRU as native recurrences."""
+"""RNN and LSTM as native recurrences."""
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from ...frozen import frozen
-from ...ops import rnn, rnn_nd
+from ...ops import rnn
+from ...ops.recurrent import SEQUENCE_RNN
 from ...types import F32, Array
 from ..bind import Bound
 from . import mathematics
@@ -61,19 +61,16 @@ class Lstm:
 
 
 @frozen
-class Gru:
-    """Gates z r h: h' = (1 - z) * tanh(fed + r * inner) + z * h."""
+class Plain:
+    """One gate: h' = act(sum)."""
 
-    gates: int = 3
-    apart: int = 2
+    act: int
+    gates: int = 1
+    apart: int = -1
 
-    def emit(self, f: Function, sums: Sequence[str], fed: str, at: State) -> str:
+    def emit(self, f: Function, sums: Sequence[str], _: str, __: State) -> str:
         """Write it."""
-        kind = vector(f.machine.lanes)
-        z, r = (mathematics.logistic(f, kind, x) for x in sums[:2])
-        new = mathematics.tanh(f, kind, f.fma(kind, r, sums[2], fed))
-        h = f.load(kind, at.h)
-        return f.fma(kind, z, f.let(f"fsub {kind} {h}, {new}"), new)
+        return activated(f, vector(f.machine.lanes), self.act, sums[0])
 
 
 # Weights.
@@ -86,19 +83,22 @@ def woven(gates: Sequence[Array], lanes: int) -> Array:
     return wide.reshape(len(gates), -1, lanes, depth).transpose(1, 0, 2, 3)
 
 
-def _packed(w: Workshop, inputs: Sequence[Array], bias: Sequence[Array], recurrent: Sequence[Array]
+def packed_of(w: Workshop, inputs: Sequence[Array], bias: Sequence[Array], recurrent: Sequence[Array]
             ) -> tuple[int, int, int]:
     """The offsets of a direction's weights of inputs, of their bias, and of its weights of states."""
     lanes, gates = w.machine.lanes, len(inputs)
     matrix = woven(inputs, lanes).reshape(-1, inputs[0].shape[1]).T
-    inner = woven(recurrent, lanes)
-    depth = inner.shape[-1]
     return (w.pack(*packed(matrix, fitting(gates, w.machine.registers), lanes)),
-            w.pack(np.ascontiguousarray(woven([b[:, None] for b in bias], lanes))),
-            w.pack(np.ascontiguousarray(inner.reshape(-1, gates * lanes, depth).transpose(0, 2, 1))))
+            w.pack(np.ascontiguousarray(woven([b[:, None] for b in bias], lanes))), w.pack(inward(recurrent, lanes)))
 
 
-def _rows(values: Sequence[Array], lanes: int) -> Array:
+def inward(gates: Sequence[Array], lanes: int) -> Array:
+    """Weights of h of some gates as [vectors of units, depth, gate, lane]."""
+    found = woven(gates, lanes)
+    return np.ascontiguousarray(found.reshape(len(found), -1, found.shape[-1]).transpose(0, 2, 1))
+
+
+def rows(values: Sequence[Array], lanes: int) -> Array:
     """Vectors of units, each with zeros up to whole vectors of lanes."""
     wide = np.zeros((len(values), -(-values[0].size // lanes) * lanes), np.float32)
     for to, value in zip(wide, values, strict=True):
@@ -155,11 +155,11 @@ def _direction(w: Workshop, b: Bound, n: int, ends: tuple[Place, tuple[Place | N
     gates = [[v for v in values[at:at + 4] if v is not None] for at in (0, 4, 11)]
     units, peepholes = cell.wo.shape[0], cell.pf is not None
     extras = [np.zeros(units) if v is None else v for v in values[8:11]]
-    weights, bias, recurrent = _packed(w, gates[0], gates[2], gates[1])
+    weights, bias, recurrent = packed_of(w, gates[0], gates[2], gates[1])
     x = in_time(w.place(b.slots["x"]), bool(b.args.get("time_major", True)))
     states = tuple(w.place(b.slots[before + s]) for s in ("h", "c"))
     own = Direction(x, ends[0], states, ends[1], weights, bias, recurrent, 0,
-                    w.pack(_rows(extras, w.machine.lanes)) if peepholes else 0, n == 1)
+                    w.pack(rows(extras, w.machine.lanes)) if peepholes else 0, n == 1)
     return own, Lstm(len(gates[0]), b.args["act"], float(b.args["cell_clip"]), peepholes)
 
 
@@ -203,51 +203,30 @@ def _alike(b: Bound, machine: Machine) -> bool:
     return (fw.wi is None, fw.pf is None, fw.wo.shape) == (bw.wi is None, bw.pf is None, bw.wo.shape)
 
 
-# GRU.
-def _takes_gru(b: Bound, _: Machine) -> bool:
-    """With its usual functions, the whole of each sequence, and r multiplied by what h gives."""
-    acts, names = b.args["acts"], [*rnn_nd.ACTIVATIONS]
-    tensors = [b.args[n] for n in ("x", "w", "r", "b", "h") if b.args[n] is not None]
-    if not b.args["linear"] or b.args["clip"] or b.args["lengths"] is not None or acts.data is None:
-        return False
-    usual = [names[a] for a in acts.ints()] == ["Sigmoid", "Tanh"] * b.args["w"].shape[0]
-    constant = all(b.args[n] is None or b.args[n].data is not None for n in ("w", "r", "b"))
-    return usual and constant and all(t.type == F32 and t.size > 0 for t in (*tensors, *b.outs))
+# RNN.
+def _takes_rnn(b: Bound, _: Machine) -> bool:
+    """Of floats."""
+    constant = all(b.args[n].data is not None for n in ("w", "r", "b"))
+    return constant and all(t.type == F32 and t.size > 0 for t in (*tensors_of(b), *b.outs))
 
 
-def _gru_room(group: Group, machine: Machine) -> int:
-    x, r = group.head.args["x"], group.head.args["r"]
-    return room_of(x.shape[0], r.shape[2], 3, machine.lanes)
+def _rnn_room(group: Group, machine: Machine) -> int:
+    return room_of(_steps(group.head), group.head.args["w"].shape[0], 1, machine.lanes)
 
 
-def layer(p: Place, axis: int, number: int) -> Place:
-    """An array without an axis, at a place of it."""
-    rest = [a for a in range(len(p.shape)) if a != axis]
-    return replace(p, offset=p.offset + number * p.strides[axis], shape=tuple(p.shape[a] for a in rest),
-                   strides=tuple(p.strides[a] for a in rest))
-
-
-def _make_gru(w: Workshop, group: Group) -> Task:
-    b, lanes = group.head, w.machine.lanes
-    args: dict[str, Any] = dict(b.args)
-    count, _, units = args["r"].shape
-    places = [w.place(s) for s in b.outputs]
-    found = []
-    for d in range(count):
-        own, inner = (args[n].data[d].reshape(3, units, -1) for n in ("w", "r"))
-        bias = np.zeros((2, 3, units), np.float32) if args["b"] is None else args["b"].data[d].reshape(2, 3, units)
-        sums = [bias[0, 0] + bias[1, 0], bias[0, 1] + bias[1, 1], bias[0, 2]]
-        weights, at, recurrent = _packed(w, list(own), sums, list(inner))
-        h = None if args["h"] is None else layer(w.place(b.slots["h"]), 0, d)
-        end = layer(places[1], 0, d) if len(places) > 1 else None
-        found.append(Direction(w.place(b.slots["x"]), layer(places[0], 1, d), (h,), (end,), weights, at, recurrent,
-                               w.pack(_rows([bias[1, 2]], lanes)), 0, bool(args["backward"]) or d == 1))
-    return Recurrence(tuple(found), Gru(), units, w.place(SCRATCH))
+def _make_rnn(w: Workshop, group: Group) -> Task:
+    b = group.head
+    major, places = bool(b.args.get("time_major", True)), dict(zip(b.op.outs, map(w.place, b.outputs), strict=False))
+    weights, bias, inner = packed_of(w, *([b.args[n].data] for n in ("w", "b", "r")))
+    own = Direction(in_time(w.place(b.slots["x"]), major), in_time(places["out"], major), (w.place(b.slots["h"]),),
+                    (places.get("h_out"),), weights, bias, inner, 0, 0, bool(b.args.get("backward", False)))
+    return Recurrence((own,), Plain(b.args["act"]), b.args["w"].shape[0], w.place(SCRATCH))
 
 
 NATIVE = (
     native(Family(_takes_lstm, _make_step, scratch=_lstm_room), rnn.LSTM),
     native(Family(_takes_lstm, _make_lstm, scratch=_lstm_room), rnn.UNIDIRECTIONAL_SEQUENCE_LSTM),
     native(Family(_alike, _make_lstm, scratch=_lstm_room), rnn.BIDIRECTIONAL_SEQUENCE_LSTM),
-    native(Family(_takes_gru, _make_gru, scratch=_gru_room), rnn_nd.GRU_SEQUENCE),
+    native(Family(_takes_rnn, _make_rnn, scratch=_rnn_room), rnn.RNN, rnn.UNIDIRECTIONAL_SEQUENCE_RNN,
+           SEQUENCE_RNN),
 )

@@ -39,8 +39,9 @@ OPS = (
     image.AVERAGE_POOL_2D, image.MAX_POOL_2D, image.RESIZE_BILINEAR, r.MEAN, r.REDUCE_SUM, r.REDUCE_MAX, r.REDUCE_MIN,
     r.REDUCE_PROD, ex.REDUCE_SUM_EX, ex.REDUCE_MAX_EX, ex.REDUCE_MIN_EX, r.ARGMAX, r.ARGMIN, norm.SOFTMAX,
     norm.LOG_SOFTMAX, norm.L2_NORMALIZATION, norm.INSTANCE_NORMALIZATION, rnn.LSTM, rnn.UNIDIRECTIONAL_SEQUENCE_LSTM,
-    rnn.BIDIRECTIONAL_SEQUENCE_LSTM, rnn_nd.GRU_SEQUENCE, convert.QUANTIZE, r.TOPK_V2, e.POW,
-    image.L2_POOL_2D, norm.LOCAL_RESPONSE_NORMALIZATION, e.SIN, host.ATAN2, *(getattr(fn, name) for name in ARCS))
+    rnn.BIDIRECTIONAL_SEQUENCE_LSTM, rnn.RNN, rnn.UNIDIRECTIONAL_SEQUENCE_RNN, rnn_nd.GRU_SEQUENCE, convert.QUANTIZE,
+    r.TOPK_V2, e.POW, image.L2_POOL_2D, norm.LOCAL_RESPONSE_NORMALIZATION, e.SIN, host.ATAN2,
+    *(getattr(fn, name) for name in ARCS))
 #: Integers that FLOAT32 does not hold before they are rounded, and numbers that it rounds itself.
 WIDE = (F64, I64, U64)
 

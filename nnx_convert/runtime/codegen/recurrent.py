@@ -5,6 +5,7 @@ The gates of a vector of units are neighbours in products and weights: [vector o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from ...frozen import frozen
@@ -158,9 +159,9 @@ class Recurrence:
         f.loop(0, wide // size, 1, [("ptr", f.at("%weights", d.recurrent)), ("ptr", fed)], group)
 
     def _sums(self, f: Function, weights: str, h: str, start: list[str]) -> list[str]:
-        """The gates' sums over h of a vector of units, added to those they start with; two sums of each run abreast,
+        """Sums of some gates over h of a vector of units, added to those they start with; two sums of each run abreast,
         as one alone would wait for itself."""
-        kind, size, gates = vector(f.machine.lanes), f.machine.lanes * ITEM, self.cell.gates
+        kind, size, gates = vector(f.machine.lanes), f.machine.lanes * ITEM, len(start)
 
         def product(at: str, state: str, k: int, sums: Sequence[str]) -> list[str]:
             x = f.splat(kind, f.load("float", state, k * ITEM))
@@ -202,3 +203,10 @@ def in_time(p: Place, time_major: bool) -> Place:
     strides = p.strides if len(p.shape) == 3 else (0, *p.strides)
     order = (0, 1, 2) if time_major or len(p.shape) == 2 else (1, 0, 2)
     return Place(p.base, p.offset, tuple(shape[a] for a in order), tuple(strides[a] for a in order), p.item)
+
+
+def layer(p: Place, axis: int, number: int) -> Place:
+    """An array without an axis, at a place of it."""
+    rest = [a for a in range(len(p.shape)) if a != axis]
+    return replace(p, offset=p.offset + number * p.strides[axis], shape=tuple(p.shape[a] for a in rest),
+                   strides=tuple(p.strides[a] for a in rest))

@@ -1,4 +1,4 @@
-"""Native LSTMs and GRUs against NumPy: any sizes, batches, both directions, with and without what is optional."""
+"""Native RNNs, LSTMs and GRUs against NumPy: any sizes, batches, both directions, with and without what is optional."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -69,20 +69,42 @@ def gru(rng: np.random.Generator) -> Net:
     """One direction, forwards or backwards, or two."""
     time, batch, units, width = (int(rng.integers(1, n)) for n in (12, 4, 40, 24))
     count, net = int(rng.integers(1, 3)), Net()
-    w, r = (net.const(rng.standard_normal((count, 3 * units, n)) / 4) for n in (width, units))
+    w, r = (net.const(rng.standard_normal((count, 3 * units, n)) / 2 / np.sqrt(n)) for n in (width, units))
     b = net.const(rng.standard_normal((count, 6 * units))) if rng.random() < 0.7 else net.nothing()
-    zeros = np.zeros(2 * count)
+    zeros, acts = np.zeros(2 * count), [int(rng.integers(1, 3)), int(rng.integers(0, 3))]
     h = net.input(rng.standard_normal((count, batch, units))) if rng.random() < 0.5 else net.nothing()
     outs = net.ops("GRU_SEQUENCE", net.input(rng.standard_normal((time, batch, width))), w, r,
-                   b, net.nothing(), h, net.const([2, 1] * count, INT32),
+                   b, net.nothing(), h, net.const(acts * count, INT32),
                    net.const(zeros), net.const(zeros), net.scalar(0.0), net.scalar(count == 1 and rng.random() < 0.5),
-                   net.scalar(True),
+                   net.scalar(rng.random() < 0.5),
                    outs=[((time, count, batch, units), FLOAT32), ((count, batch, units), FLOAT32)])
     net.model = net.finish(*outs)
     return net
 
 
-MAKES: dict[str, Make] = {"lstm": lstm, "step": step, "gru": gru}
+def rnn(rng: np.random.Generator) -> Net:
+    """A sequence forwards, one with any activation either way, and a step."""
+    time, batch, units, width = (int(rng.integers(1, n)) for n in (12, 4, 40, 24))
+    net, major = Net(), bool(rng.integers(0, 2))
+    lead, end = (time, batch) if major else (batch, time), ((batch, units), FLOAT32)
+
+    def weights(width: int) -> list[int]:
+        return [net.const(rng.standard_normal(s) / 4) for s in ((units, width), (units, units), (units,))]
+
+    def state() -> int:
+        return net.input(rng.standard_normal((batch, units)))
+    outs = [((*lead, units), FLOAT32), end]
+    one = net.ops("UNIDIRECTIONAL_SEQUENCE_RNN", net.input(rng.standard_normal((*lead, width))), *weights(width),
+                  state(), net.scalar(int(rng.integers(0, 4))), net.scalar(int(major)),
+                  outs=outs[:int(rng.integers(1, 3))])
+    two = net.ops("SEQUENCE_RNN", one[0], *weights(units), state(), net.scalar(int(rng.choice([0, 1, 3, 4, 6]))),
+                  net.scalar(major), net.scalar(False), net.scalar(rng.random() < 0.5), outs=outs)
+    last = net.ops("RNN", two[1], *weights(units), state(), net.scalar(int(rng.integers(0, 4))), outs=[end, end])
+    net.model = net.finish(*one, *two, *last)
+    return net
+
+
+MAKES: dict[str, Make] = {"lstm": lstm, "step": step, "gru": gru, "rnn": rnn}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
