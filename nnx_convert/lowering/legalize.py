@@ -296,10 +296,11 @@ def pad_as_concatenation(g: Rewriter, node: Node) -> Result:
 
 @LEGALIZE.on(conv.FULLY_CONNECTED)
 def dense_per_channel(g: Rewriter, node: Node) -> Result:
-    """Scales per channel are for convolutions: a 1x1 one over rows as images."""
+    """Scales per channel are for convolutions: a 1x1 one over rows as images, which rounds twice."""
     x, w, b, act = (node.args[n] for n in ("x", "w", "b", "act"))
-    if w.type != QPC or w.tensor.data is None or len(x.shape) != 2:
+    if w.type != QPC or w.tensor.data is None or len(x.shape) != 2 or g.target.here:
         return None
+    g.why = "as a convolution, which rounds twice: a step off now and then"
     rows = g(shape.RESHAPE, x, (x.shape[0], 1, 1, x.shape[1]))
     axis0 = Tensor(w.type, (1,), type(w.tensor.quant)(w.tensor.quant.scales, 0))
     filt = g.build.const(w.tensor.data.reshape(w.shape[0], 1, 1, w.shape[1]), w.type, axis0, w.name)

@@ -1,24 +1,21 @@
 """Recurrent operators of TFLite on NNAPI's operations: in integers exactly, on floats closely, else with the reason."""
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from gated_cases import SEQUENCE, gru
 from recurrent_cases import FILES
-from rule_cases import Made, graph_of
 
 from nnx_convert import CompiledModel, Model, Target, convert
-from nnx_convert.convert import HERE, evaluate
+from nnx_convert.convert import evaluate
 from nnx_convert.emit.facts import host
 from nnx_convert.graph import Build, Value
 from nnx_convert.lowering.flatten import flatten
 from nnx_convert.lowering.pipeline import lower
 from nnx_convert.ops import recurrent
-from nnx_convert.types import F32, I32, Q8, Q16S, Quant, Rim, Tensor
+from nnx_convert.types import I32, Q8, Q16S, Quant, Rim, Tensor
 
 Array = np.ndarray[Any, Any]
 #: The largest difference over the largest output: what rounding activations to int8 makes.
@@ -92,21 +89,3 @@ def test_a_long_sequence_stays_whole() -> None:
     file = FILES["int8 LSTM"][0](0)
     open_ = convert(file, shapes={"t1": (2, 70, 5)})
     assert "steps" in host([open_])[0].reason
-
-
-def rnn(act: int) -> Made:
-    """SEQUENCE_RNN that begins with the last step."""
-    def make(g: Build, xs: Sequence[Value]) -> Sequence[Value]:
-        r = np.random.default_rng(3)
-        given = [g.const(r.normal(size=s), F32) for s in ((3, 4), (3, 3), (3,), (2, 3))]
-        return g.add(recurrent.SEQUENCE_RNN, xs[0], *given, act=act, time_major=True, asymmetric=False, backward=True,
-                     outs=(None, None))
-    return make
-
-
-@pytest.mark.parametrize("made", [gru(linear=True), gru(2), rnn(1), rnn(4)])
-def test_on_this_machine_a_sequence_stays_whole(made: Made) -> None:
-    graph = graph_of(made, [SEQUENCE])
-    whole, steps = (lower(graph, target, evaluate)[0] for target in (HERE, Target(HERE.level)))
-    assert [n.op for n in whole.nodes] == [n.op for n in graph.nodes] != [n.op for n in steps.nodes]
-    assert differences(flatten(whole, ()), flatten(steps, ()), 0) < 1e-6
