@@ -56,9 +56,12 @@ def allowed(rounds: int, most: Limits, late: bool) -> None:
 
 
 def fitted(compute: Compute, count: int) -> Run:
-    """The run of a step with so many outputs of known sizes: they are copied to their places."""
+    """The run of a step with so many outputs of known sizes: they are copied to their places.
+
+    More may be computed, as by a loop of what it carries over.
+    """
     def run(*arrays: Any) -> None:
-        for i, (out, found) in enumerate(zip(arrays, compute(*arrays[count:]), strict=False)):
+        for i, (out, found) in enumerate(zip(arrays[:count], compute(*arrays[count:]), strict=False)):
             if out.shape != found.shape:
                 raise ValueError(f"output {i} has shape {list(found.shape)}, the model says {list(out.shape)}")
             np.copyto(out, found)

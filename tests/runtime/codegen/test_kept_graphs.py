@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_models import loop, times
+from device_models import counted, loop, times
 from sample_models import constant, finished, scalar
 
 import nnx_convert
@@ -88,6 +88,8 @@ def choice_of_one() -> Model:
 #: Models, and the inputs of runs, each of which needs more graphs than those before it.
 MODELS: dict[str, tuple[Callable[[], Model], list[list[Array]]]] = {
     "a loop over a branch": (loop, [[np.array([0], np.int32), ONE], [np.array([3], np.int32), ONE]]),
+    "a loop that gives fewer values than it has": (counted, [
+        [np.array([0], np.int32), ONE], [np.array([3], np.int32), ONE]]),
     "a branch": (lambda: choice(times(3), times(-1)), [[YES, ONE], [NO, ONE]]),
     "a branch in a branch": (lambda: choice(choice_of_one(), times(-1)), [[YES, ONE], [NO, ONE]]),
     "a constant": (lambda: choice(sum_of_two(), the(1), more=True), [[YES, ONE], [NO, ONE]]),
