@@ -199,13 +199,14 @@ MODULES: Mapping[str, str] = {
     "gathers": "gather ex host indexing", "values": "elementwise host convert ex functions host_math",
     "resized": "image", "cells": "rnn recurrent", "gru": "rnn_nd", "intcells": "rnn recurrent", "svdf": "rnn",
     "bytecells": "grids", "reductions": "ex reduce norm", "curves": "norm", "tabled": "elementwise convert",
-    "intsoftmax": "norm", "hybrid": "hybrid", "nibbles": "conv", "rescaled": "host",
+    "intsoftmax": "norm", "hybrid": "hybrid", "rescaled": "host",
     "detections": "detect custom_vision", "extremes": "reduce", "trees": "classical", "running": "host_math folds",
     "fourier": "host custom_signal", "magnitudes": "host", "signals": "custom_signal", "shorts": "elementwise shifts",
     "columns": "norm", "ranks": "reduce", "classes": "indexing ex", "shortconv": "conv host",
     "lookups": "elementwise host host_math convert ex shape", "sparse": "conv", "onehot": "elementwise ex",
-    "pruned": "conv", "bytegroups": "conv", "scatters": "indexing host", "rewrites": "host_arrays indexing",
-    "byteproducts": "conv host", "responses": "norm", "multiples": "conv", "samples": "sampling"}
+    "nibbles": "conv", "pruned": "conv", "bytegroups": "conv", "scatters": "indexing host",
+    "rewrites": "host_arrays indexing", "byteproducts": "conv host", "responses": "norm", "multiples": "conv",
+    "samples": "sampling"}
 
 
 @frozen

@@ -87,4 +87,6 @@ def test_any_shape_and_type(machine: str) -> None:
         assert native == len(net.model.operations)
         for g, w in zip(got, want, strict=True):
             assert g.dtype == w.dtype
-            np.testing.assert_allclose(g, w, rtol=2e-7 if g.dtype == np.float32 else 1e-3)
+            # Three units, as the tests against exact results say: what NumPy's own angles are off by depends on the
+            # machine's vectors.
+            np.testing.assert_allclose(g, w, rtol=3 * 2.0 ** -23 if g.dtype == np.float32 else 1e-3)
