@@ -17,14 +17,14 @@ GRAPH = (*TABLE, "graph")
 EVERYTHING = (*MODEL, "target", "graph", "frontends", "lowering", "runtime", "emit", "convert", "verify", "ci", "cli",
               "top")
 MAY: dict[str, tuple[str, ...]] = {
-    "codes": (), "symbols": (), "types": ("codes", "symbols"), "errors": ("codes",),
+    "codes": (), "symbols": ("codes",), "types": ("codes", "symbols"), "errors": ("codes",),
     **{TABLE[i]: TABLE[:i] for i in range(4, len(TABLE))},
     "target": TABLE, "graph": TABLE, "model": TABLE, "frontends": GRAPH, "lowering": (*GRAPH, "model", "target"),
     "runtime": MODEL, "emit": (*MODEL, "target"), "convert": EVERYTHING, "cli": EVERYTHING, "top": EVERYTHING,
     "onnx_backend": EVERYTHING, **dict.fromkeys(("verify", "ci"), tuple(n for n in EVERYTHING if n != "cli")),
 }
 #: What a top-level module or package belongs to, where that is not its own name.
-LAYER = {"contents": "types", "frozen": "symbols", "garbage": "errors", "resources": "errors", "reading": "errors",
+LAYER = {"contents": "types", "frozen": "codes", "garbage": "errors", "resources": "errors", "reading": "errors",
          "device_limits": "target", "since": "target", "builder": "model", "artifact": "model", "__init__": "top",
          "__main__": "cli", "cli_run": "cli",
          **dict.fromkeys(("aot", "archived", "arrays", "check", "comparison", "inspection", "measuring", "page",
