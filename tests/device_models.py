@@ -37,19 +37,19 @@ def loop() -> Model:
 
 def counted() -> Model:
     """for i in range(n): x = x * 1.5. The loop gives x alone: i is state that it carries, n stays as it is."""
-    I, X, TRUTH = (I32, (1,)), (F32, (2,)), (T.TENSOR_BOOL8, (1,))
+    count, value, truth = (I32, (1,)), (F32, (2,)), (T.TENSOR_BOOL8, (1,))
     one = ModelBuilder()
-    x, i, n, more = (one.add_operand(*kind) for kind in (X, I, I, TRUTH))
+    x, i, n, more = (one.add_operand(*kind) for kind in (value, count, count, truth))
     one.add_operation(Op.LESS, [i, n], [more])
     two = ModelBuilder()
-    x2, i2, n2, y, next_ = (two.add_operand(*kind) for kind in (X, I, I, X, I))
+    x2, i2, n2, y, next_ = (two.add_operand(*kind) for kind in (value, count, count, value, count))
     two.add_operation(Op.MUL, [x2, constant(two, F32, [1.5]), scalar(two, 0)], [y])
     two.add_operation(Op.ADD, [i2, constant(two, I32, [1]), scalar(two, 0)], [next_])
     b = ModelBuilder()
     models = [b.add_operand(T.MODEL), b.add_operand(T.MODEL)]
     b.set_operand_value_from_model(models[0], finished(one, [x, i, n], [more]))
     b.set_operand_value_from_model(models[1], finished(two, [x2, i2, n2], [y, next_]))
-    most, start, out = b.add_operand(*I), b.add_operand(*X), b.add_operand(*X)
+    most, start, out = (b.add_operand(*kind) for kind in (count, value, value))
     b.add_operation(Op.WHILE, [*models, start, constant(b, I32, [0]), most], [out])
     return finished(b, [most, start], [out])
 

@@ -29,6 +29,7 @@ from .patterns import patterns
 from .qdq import fusing
 from .retype import unsigning
 from .rewrite import Event, Pass, Rules, prune, throughout
+from .rows import ROWS
 from .sharing import shared
 from .spread import SPREAD
 
@@ -41,6 +42,7 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
     """What lowering does for a target: the whole of it."""
     fold = folding(evaluate)
     return [
+        *[ROWS] * target.here,               # results of a loop's rounds
         patterns,                            # what exporters spell out
         AFFINE,                              # factors per channel in the product before them
         prune,

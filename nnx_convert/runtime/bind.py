@@ -41,8 +41,9 @@ def bind(model: Model, inputs: Sequence[Tensor | None], options: Options, inside
     live = {*model.inputs, *model.outputs, *(s for step in steps for s in (*step.outs, *step.reads))}
     tensors = {i: t for i in live if isinstance(t := binder.arg(i), Tensor)}
     constants = {i: t.data for i, t in tensors.items() if t.data is not None}
-    given = tuple(i if binder.env[i] is not None else None for i in model.inputs)
-    return Program(tuple(steps), tensors, constants, given, model.outputs, states_of(model))
+    used = {*model.outputs, *(s for step in steps for s in step.reads)} if options.inner else live
+    given = tuple(i if binder.env[i] is not None and i in used else None for i in model.inputs)
+    return Program(tuple(steps), tensors, constants, given, model.outputs, states_of(model), options.inner)
 
 
 def states_of(model: Model) -> tuple[tuple[Slot, Slot], ...]:

@@ -1,7 +1,9 @@
 """Branches and loops over graphs that can be called: nothing here asks for the table of operations or for a model."""
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,9 +11,12 @@ import numpy as np
 from ..errors import LimitError
 from ..resources import Limits, clock, hint, limited, limits, tick, timed
 from ..types import Array
+from .memory import ARENAS
 
 if TYPE_CHECKING:
+    from .codegen.rounds import Rounds
     from .kernel import Call, Compute, Run
+
 
 def branch(calls: Mapping[str, Call]) -> Compute:
     """An IF: of `then` and `orelse`, the one that its condition says."""
@@ -22,12 +27,44 @@ def branch(calls: Mapping[str, Call]) -> Compute:
 
 def loop(calls: Mapping[str, Call]) -> Compute:
     """A WHILE: `body` as long as `cond` holds. Its limits are those it is made under."""
-    kept = limits()
+    kept, natively = limits(), Natively(calls["cond"], calls["body"])
 
     def run(values: Sequence[Array | None]) -> list[Array]:
         with limited(kept), timed("the run"):
-            return looped(calls["cond"], calls["body"], values)
+            return looped(calls["cond"], calls["body"], values, natively)
     return run
+
+
+class Natively:
+    """What does the rounds of a loop natively, as soon as both of its graphs have programs for such values."""
+
+    def __init__(self, cond: Call, body: Call) -> None:
+        self._calls = cond, body
+        # The programs that it is for, and those that it was last seen not to be for.
+        self._pair: tuple[Any, ...] = ()
+        self._unfit: tuple[Any, ...] = ()
+        self._idle: deque[Rounds] = deque(maxlen=ARENAS)
+
+    def __call__(self, values: Sequence[Array | None]) -> Rounds | None:
+        """It for one run, then `back` has it again; None where NumPy does a part of a round."""
+        pair = tuple([ready(values) for call in self._calls if (ready := getattr(call, "ready", None)) is not None])
+        if len(pair) < 2 or None in pair or pair == self._unfit:
+            return None
+        if self._pair != pair:
+            self._idle, self._pair = deque(maxlen=ARENAS), pair
+        with suppress(IndexError):
+            return self._idle.pop()
+        from .codegen.rounds import Rounds
+        try:
+            return Rounds(pair)
+        except ValueError:
+            self._unfit = pair
+            return None
+
+    def back(self, rounds: Rounds) -> None:
+        """It for another run, if its run went well."""
+        if rounds.pair == self._pair:
+            self._idle.append(rounds)
 
 
 #: What makes a run, by the names of the graphs that it calls.
@@ -35,15 +72,23 @@ BY_GRAPHS: dict[tuple[str, ...], Callable[[Mapping[str, Call]], Compute]] = {
     ("then", "orelse"): branch, ("cond", "body"): loop}
 
 
-def looped(cond: Call, body: Call, values: Sequence[Array | None]) -> list[Array]:
+def looped(cond: Call, body: Call, values: Sequence[Array | None], natively: Natively) -> list[Array]:
     """The values after the loop: body's results come first, what it does not give stays as it was."""
     now, most, rounds, late = list(values), limits(), 0, clock("loop_seconds")
-    while cond(now)[0].any():
+    while (swift := natively(now)) is None:
+        if not cond(now)[0].any():
+            return [np.asarray(v) for v in now]
         rounds += 1
         allowed(rounds, most, late())
         found = body(now)
         now[:len(found)] = found
-    return [np.asarray(v) for v in now]
+
+    def left(done: int) -> int:
+        allowed(rounds + done, most, late())
+        return most.rounds - rounds - done + 1
+    found = swift.run(now, left)
+    natively.back(swift)
+    return found
 
 
 def allowed(rounds: int, most: Limits, late: bool) -> None:

@@ -307,7 +307,7 @@ class Subgraph:
     """A subgraph as a function of arrays."""
 
     def __init__(self, model: Model | Sketch, options: Options) -> None:
-        self.runner = Runner(model, options)
+        self.runner = Runner(model, replace(options, inner=True))
 
     def __call__(self, arrays: Arrays) -> list[Array]:
         """Its outputs; raises `RunError`."""
@@ -315,6 +315,10 @@ class Subgraph:
             return self.runner.run(arrays)
         except NnxError as error:
             raise error.at("subgraph") from error
+
+    def ready(self, arrays: Arrays) -> Ready | None:
+        """Its native program, where the run before was of arrays of these shapes."""
+        return self.runner.ready(arrays)
 
 
 def call(model: Model | Sketch, options: Options) -> Call:

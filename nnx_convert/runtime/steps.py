@@ -82,9 +82,10 @@ class Program:
     steps: tuple[Step, ...]
     tensors: Mapping[Slot, Tensor]
     constants: Mapping[Slot, Array]
-    inputs: tuple[Slot | None, ...]          # None: an input that is left out
+    inputs: tuple[Slot | None, ...]          # None: an input that is left out, or that an inner program has no use for
     outputs: tuple[Slot, ...]
     states: tuple[tuple[Slot, Slot], ...] = ()      # inputs, each with the output that is its value in the next run
+    inner: bool = False                      # see Options: inputs hold to the end of a run what is put there
 
 
 @frozen
@@ -101,6 +102,7 @@ class Options:
     elsewhere: Callable[[Bound], bool] | None = None
     sets: int | None = None                  # of input shapes for which there is an elsewhere; None: all
     fast: bool = False                       # bytes are rounded elsewhere as its quickest code does it
+    inner: bool = False                      # for a graph that another one runs, many times on much the same inputs
 
 
 def slots(args: Any) -> list[Slot]:

@@ -13,7 +13,7 @@ from nnx_convert.convert import HERE, evaluate
 from nnx_convert.graph import Build, Value
 from nnx_convert.lowering.flatten import flatten
 from nnx_convert.lowering.pipeline import lower
-from nnx_convert.ops import recurrent
+from nnx_convert.ops import elementwise as e, recurrent, shape
 from nnx_convert.ops.conv import FULLY_CONNECTED
 from nnx_convert.target import Target
 from nnx_convert.types import F32, I32, Q8S, QPC, ChannelQuant, Quant, Tensor
@@ -54,3 +54,38 @@ def test_a_dense_product_with_scales_per_channel_is_rounded_once() -> None:
     sums = (x.astype(np.int64) + 3) @ w.T.astype(np.int64) * (0.5 * np.float32(scales).astype(np.float64))
     want = np.clip(np.copysign(np.floor(np.abs(sums) + 0.5), sums) + 3, -128, 127)
     assert (here == want).all() and np.abs(device - want).max() <= 1
+
+
+def listed(rest: Sequence[int] = (), first: int = 0, plus: int = 1, swapped: bool = False) -> Made:
+    """A row of x [5, 2, 3] written as TensorFlow's converter spells it out: what is before, the row, what is behind."""
+    def make(g: Build, xs: Sequence[Value]) -> Sequence[Value]:
+        x, row, at = xs
+        after = g(e.ADD, *((g.const([plus], I32), at) if swapped else (at, g.const([plus], I32))), act=0)
+        size, begin = (g(shape.CONCATENATION, xs=(g(shape.RESHAPE, v, (1,)), g.const(n, I32)), axis=0)
+                       for v, n in ((at, list(rest) or [-1, -1]), (after, [0, 0])))
+        before = g(shape.SLICE, x, [first, 0, 0], size)
+        behind = g(shape.SLICE, x, begin, [-1, -1, -1])
+        return g.add(shape.CONCATENATION, xs=(before, row, behind), axis=0, outs=(x.tensor,))
+    return make
+
+
+ROWS = [(F32, (5, 2, 3)), (F32, (1, 2, 3)), (I32, (1,))]
+
+
+@pytest.mark.parametrize("made", [listed(), listed([2, 3]), listed(swapped=True)])
+def test_a_row_is_written_over(made: Made) -> None:
+    graph = graph_of(made, ROWS)
+    whole, parts = (lower(graph, target, evaluate)[0] for target in (HERE, Target(HERE.level)))
+    assert "host.DYNAMIC_UPDATE_SLICE" in [n.op.name for n in whole.nodes]
+    assert shape.SLICE in [n.op for n in parts.nodes] and shape.SLICE not in [n.op for n in whole.nodes]
+    x, row = (np.random.default_rng(0).standard_normal(s).astype(np.float32) for _, s in ROWS[:2])
+    for at in range(5):
+        given = [x, row, np.array([at], np.int32)]
+        got, want = (CompiledModel(flatten(g, ())).run(given)[0] for g in (whole, parts))
+        assert (got == want).all() and (got[at] == row[0]).all()
+
+
+@pytest.mark.parametrize("made", [listed([1, 3]), listed(first=1), listed(plus=2)])
+def test_other_parts_are_put_together(made: Made) -> None:
+    whole = lower(graph_of(made, ROWS), HERE, evaluate)[0]
+    assert shape.SLICE in [n.op for n in whole.nodes]

@@ -50,6 +50,7 @@ class Storage:
     dense: set[Slot] = field(default_factory=set)
     _readers: dict[Slot, list[Unit]] = field(default_factory=dict)
     _writers: dict[Slot, Unit] = field(default_factory=dict)
+    _over_others: set[Slot] = field(default_factory=set)
 
     def root(self, slot: Slot) -> Slot:
         """The slot whose storage a slot shares."""
@@ -67,6 +68,8 @@ class Storage:
                 self.dense |= {unit.outs[0], unit.view}
         for unit in order:
             name = kind(unit.head.op) if isinstance(unit, Group) and len(unit.members) == 1 else ""
+            if isinstance(unit, Group) and name in OVER:
+                self._over(unit)
             if isinstance(unit, Group) and name in (*JOINED, *CUT) and not unit.reshaped and plain(unit.head):
                 (self._join if name in JOINED else self._cut)(unit)
 
@@ -79,6 +82,20 @@ class Storage:
         self._share(slot, part.whole)
         if not part.channels:
             self.dense |= {slot, part.whole}
+
+    # Written over.
+    def _over(self, unit: Group) -> None:
+        """What is x but for a part takes the place of x, where nobody else reads that."""
+        x, out = unit.head.slots["x"], unit.outputs[0]
+        alone = self._readers.get(x) == [unit] and flat(tuple(unit.head.slots.values())).count(x) == 1
+        given = x in self.program.inputs and not (self.program.inner and out in self.program.outputs)
+        shared = x in self.roots.keys() - self._over_others or x in self.roots.values()
+        if not alone or given or shared or x in self.program.constants or x in self.program.outputs:
+            return
+        self._over_others.add(out)
+        self.views[out] = x
+        self._share(out, x)
+        self.dense |= {out, x}
 
     # Joined.
     def _join(self, unit: Group) -> None:
@@ -152,6 +169,8 @@ def _cuts_of_split(unit: Group) -> list[Shape]:
     return [tuple(at if a == axis else 0 for a in range(len(shape))) for at, _ in zip(ends, unit.outs, strict=False)]
 
 
+#: Operations whose result is x, a part of which is written over.
+OVER = ("DYNAMIC_UPDATE_SLICE", "WRITE_ROWS", "SCATTER_ELEMENTS", "SCATTER_TUPLES")
 #: Operations that join arrays as they are, and those that cut one, with where the cuts begin.
 JOINED = ("CONCATENATION", "PACK", "PACK_EX")
 CUT: Mapping[str, Callable[[Group], list[Shape]]] = {

@@ -11,8 +11,8 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from typing import Any
 
@@ -257,6 +257,18 @@ class Pool:
                 self._lock.release()
         else:
             _alone()(order)
+
+    @contextmanager
+    def lent(self) -> Iterator[tuple[int, int] | None]:
+        """Where `dispatch` is and what it takes first, for native code; None where another run has the workers."""
+        if not self._lock.acquire(blocking=False):
+            yield None
+            return
+        try:
+            self._spread()
+            yield self._library.address("dispatch"), self._sync
+        finally:
+            self._lock.release()
 
 
 _pool: list[Any] = []

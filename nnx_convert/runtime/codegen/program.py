@@ -107,7 +107,8 @@ class Planner:
         last: dict[Slot, int] = {}
         for n, unit in enumerate(units):
             last.update(dict.fromkeys((self.root(s) for s in self._reads(unit)), n))
-        lasting = (*self.program.outputs, *(before for before, _ in self.program.states))
+        lasting = (*self.program.outputs, *(before for before, _ in self.program.states), *(
+            i for i in self.program.inputs if i is not None and self.program.inner))
         last.update(dict.fromkeys((self.root(s) for s in lasting), len(units)))
         blocks: dict[Slot, _Block] = {}
         scratch: dict[int, _Block] = {}

@@ -73,7 +73,7 @@ class Frame:
     """One arena with the arrays of inputs, outputs and NumPy steps cut out of it, used by one run at a time.
 
     `calls` are the parts of the program, each with what does it here; `only` is the one call there is, where it checks
-    nothing. `way` is of who knows the arrays better.
+    nothing. `way` is of who knows the arrays better. `kept` are the arena and the weights.
     """
 
     def __init__(self, owner: Ready) -> None:
@@ -94,20 +94,21 @@ class Frame:
             owner.checks) else None
         self.way: Any = None
         self._checks = owner.checks
-        self._kept = arena, owner.weights
+        self.kept = arena, owner.weights
 
     def go(self) -> None:
         """Do all of the program; raises `RunError`."""
         for part, call in self.calls:
             call()
-            if self._checks and self.fault[0] and isinstance(part, Native):
-                raise self._error(int(self.fault[0]))
+            if isinstance(part, Native):
+                self.look()
 
-    def _error(self, fault: int) -> RunError:
-        """What native code met."""
-        number, value = failed(fault)
-        text, origin = self._checks[number - 1]
-        return RunError(text.format(value), origin)
+    def look(self) -> None:
+        """Raise `RunError` where native code has met something that it cannot do."""
+        if self._checks and self.fault[0]:
+            number, value = failed(int(self.fault[0]))
+            text, origin = self._checks[number - 1]
+            raise RunError(text.format(value), origin)
 
 
 def computed(step: Step, *arrays: Any) -> None:

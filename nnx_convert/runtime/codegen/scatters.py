@@ -199,8 +199,11 @@ def _make_scattered(w: Workshop, group: Group) -> Phases:
 
 
 def after(w: Workshop, b: Bound, task: Task) -> Phases:
-    """A task on a copy of x."""
-    copied = copies([(w.place(b.slots["x"]), w.place(b.outputs[0]))])
+    """A task on a copy of x, or on x itself where that is its place."""
+    x, out = w.place(b.slots["x"]), w.place(b.outputs[0])
+    if x == out:
+        return Phases((task,))
+    copied = copies([(x, out)])
     return Phases((*(copied.tasks if isinstance(copied, Phases) else (copied,)), task))
 
 

@@ -108,8 +108,29 @@ def rows(rng: np.random.Generator) -> Net:
     return net
 
 
+def written_over(rng: np.random.Generator) -> Net:
+    """Rows and elements written over in turn, in what is read once, twice, given, or given back as well."""
+    net, (n, m) = Net(), (int(v) for v in rng.integers(2, 9, 2))
+    there = [net.input(rng.standard_normal((n, m)))]
+    there.append(net.op("TANH", there[0], shape=(n, m)))
+    outs = list[int]()
+    for _ in range(int(rng.integers(2, 6))):
+        x = there[int(rng.integers(0, len(there)))]
+        if rng.random() < 0.5:
+            start = net.input(rng.integers(-1, n, 2), INT32)
+            y = net.op("host.DYNAMIC_UPDATE_SLICE", x, net.input(rng.standard_normal((1, m - 1))), start, shape=(n, m))
+        else:
+            at = net.input(rng.integers(0, n, (3, 1)), INT32)
+            y = net.op("SCATTER_TUPLES", x, at, net.input(rng.standard_normal((3, m))), net.scalar(1), shape=(n, m))
+        there.append(net.op("NEG", y, shape=(n, m)) if rng.random() < 0.5 else y)
+        if rng.random() < 0.3:
+            outs.append(there[-1])
+    net.model = net.finish(*dict.fromkeys((*outs, there[-1])))
+    return net
+
+
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("make", [images, rows], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("make", [images, rows, written_over], ids=lambda m: m.__name__)
 def test_native_code_gives_what_numpy_gives(make: type[Net], machine: str) -> None:
     rng = np.random.default_rng(23)
     for n in range(40 if machine == "host" else 6):
@@ -138,3 +159,17 @@ def test_what_is_joined_and_cut_is_not_copied() -> None:
     assert not any(isinstance(task, Copies) for task in tasks(net, MACHINES["host"]))
     want, got, native = both(net.model, net.given, MACHINES["host"], 2)
     assert native == len(net.model.operations) and apart(got, want) <= NEAR
+
+
+@pytest.mark.parametrize(("given", "read", "copied"), [(False, False, 0), (True, False, 1), (False, True, 1)])
+def test_what_is_written_over_is_copied_where_somebody_else_has_it(given: bool, read: bool, copied: int) -> None:
+    net, rng = Net(), np.random.default_rng(0)
+    first = net.input(rng.standard_normal((5, 3)))
+    rows = first = first if given else net.op("NEG", first, shape=(5, 3))
+    for _ in range(2):
+        rows = net.op("host.DYNAMIC_UPDATE_SLICE", rows, net.input(rng.standard_normal((1, 3))),
+                      net.input(rng.integers(0, 5, 2), INT32), shape=(5, 3))
+    net.model = net.finish(rows, *([net.op("NEG", first, shape=(5, 3))] if read else []))
+    assert sum(isinstance(task, Copies) for task in tasks(net, MACHINES["host"])) == copied
+    want, got, _ = both(net.model, net.given, MACHINES["host"], 1)
+    assert apart(got, want) == 0
