@@ -1,12 +1,45 @@
-"""Locks and forks. A child has the one thread that forked: a lock that another thread held would stay locked in it."""
+"""Threads, locks and forks. A child has the one thread that forked: a lock that another thread held would stay locked
+in it."""
 from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
+from typing import TypeVar
 from weakref import WeakSet
+
+Found = TypeVar("Found")
 
 #: What Python says where the system starts no more threads.
 NO_THREAD = "start new thread"
+
+
+def beside(work: Callable[[], Found]) -> Callable[[], Found]:
+    """Work in a thread of its own; what is returned waits for it, and gives what it gave or raises what it raised.
+
+    Where the system starts no thread, the work is done by who waits. The process does not end before it is done.
+    """
+    found, raised = list[Found](), list[BaseException]()
+
+    def do() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:  # noqa: BLE001  (who waits has it)
+            raised.append(error)
+    thread = threading.Thread(target=do)
+    try:
+        thread.start()
+    except RuntimeError as error:
+        if NO_THREAD not in str(error):
+            raise
+        return work
+
+    def wait() -> Found:
+        thread.join()
+        if raised:
+            raise raised[0]
+        return found[0]
+    return wait
 
 
 class Locked:

@@ -4,8 +4,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
+
+from nnx_convert.runtime.forks import NO_THREAD, beside
 
 HELD = """
 import os, sys, threading
@@ -43,3 +46,21 @@ def test_a_child_does_not_wait_for_threads_that_it_has_not(backend: str, more: s
     model = os.path.join(os.path.dirname(__file__), "..", "..", "models", "digits_cnn.tflite")
     text = HELD.format(paths=[p for p in sys.path if p], path=model, backend=backend, more=more)
     subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_work_beside_gives_what_it_gives_to_who_waits(threads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(_: threading.Thread) -> None:
+        raise RuntimeError(f"can't {NO_THREAD}")
+    if not threads:
+        monkeypatch.setattr(threading.Thread, "start", none)
+    by = list[threading.Thread]()
+
+    def work() -> int:
+        by.append(threading.current_thread())
+        return 3
+    assert beside(work)() == 3
+    assert (by[0] is threading.current_thread()) != threads
+    wait = beside(lambda: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        wait()

@@ -20,6 +20,7 @@ from ...frozen import frozen
 from ...errors import ArtifactError
 from ...model import Model
 from ...types import Array
+from ..forks import beside
 from ..outline import Outline, Shapes
 from .cache import LIMIT, Cache, sources, user_cache
 from .machine import Machine, host
@@ -30,6 +31,8 @@ from .stored import joined, restored, sound, stored
 
 #: Bytes of a file that are hashed at a time.
 PIECE = 16 << 20
+#: Bytes of packed weights from which on nobody waits until they are written; the process does when it ends.
+SLOW = 8 << 20
 #: Bytes of packed weights that are kept of a program at most.
 LARGEST = LIMIT // 2
 
@@ -90,8 +93,13 @@ class Keeper:
                                 {i: model.operands[i] for i in (*model.inputs, *model.outputs)}, whole, len(data)))
         except ValueError:                               # a part of it is NumPy's, or there is no way to write a value
             return False
-        self.there.keep(f"{self.name}.weights", data)
-        self.there.keep(self.name, told)
+        def entered() -> None:
+            self.there.keep(f"{self.name}.weights", data)
+            self.there.keep(self.name, told)
+        if len(data) < SLOW:
+            entered()
+        else:
+            beside(entered)
         return True
 
 

@@ -3,10 +3,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ...types import Tensor
 from ..bind import Program, Slot, Step
 from ..blas import cores
+from ..forks import beside
 from ..memory import ALIGN, affordable_arena
 from ..plan import _Block, _place
 from . import pages
@@ -24,6 +26,8 @@ from .ready import Layout, Ready, Segment
 from .stamps import STAMP, Stamp
 from .tasks import SCRATCH, Group, Phases, Task, Workshop, slots_of
 
+#: Bytes of weights that are brought to their places by another thread, while LLVM works.
+LARGE = 1 << 20
 #: Tasks that one function does at most.
 TOGETHER = 256
 
@@ -317,10 +321,12 @@ class NativeProgram(Ready):
         shop = Workshop(machine, layout.places, program.constants, layout.fault)
         with recalling(outlined(program)):
             found = stretches(layout, planner, shop)
+        blob = partial(shop.blob, SLACK)
         waits = {n: sum(waits_after(part, i) for i in range(len(part)))
                  for n, part in enumerate(found) if isinstance(part, list)}
+        weights = beside(blob) if shop.used >= LARGE else blob
         images = made(told(found), machine, lambda: segments(found, machine)) if waits else ()
         parts = [part if isinstance(part, Step) else Segment(f"segment{n}", waits[n]) for n, part in enumerate(found)]
         if planner.carried(layout.places) is None:
             program = replace(program, states=())
-        super().__init__(program, layout, threads, shop.blob(SLACK), tuple(shop.checks), parts, images, machine)
+        super().__init__(program, layout, threads, weights(), tuple(shop.checks), parts, images, machine)

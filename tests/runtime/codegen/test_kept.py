@@ -6,6 +6,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -115,6 +116,18 @@ def test_a_users_operators_are_no_part_of_a_file(monkeypatch: pytest.MonkeyPatch
     first.run(drawn(first))
     monkeypatch.setitem(custom.CUSTOM_OPS, "Own", custom.CustomOp(lambda *_: [], lambda *_: []))
     assert not known(compiled(FILES[0]))
+
+
+def test_nobody_waits_until_many_weights_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nnx_convert.runtime.codegen.kept.SLOW", 0)
+    first, before = compiled(FILES[0]), set(threading.enumerate())
+    inputs = drawn(first)
+    want = first.run(inputs)
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+    again = compiled(FILES[0])
+    assert known(again) and all(map(np.array_equal, again.run(inputs), want))
+
 
 
 @pytest.mark.parametrize("harm", ["truncated", "changed", "gone", "elsewhere"])
