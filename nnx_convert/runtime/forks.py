@@ -24,7 +24,7 @@ def beside(work: Callable[[], Found]) -> Callable[[], Found]:
     def do() -> None:
         try:
             found.append(work())
-        except BaseException as error:  # noqa: BLE001  (who waits has it)
+        except BaseException as error:          # who waits has it
             raised.append(error)
     thread = threading.Thread(target=do)
     try:

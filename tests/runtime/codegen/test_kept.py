@@ -21,7 +21,7 @@ from nnx_convert.errors import InputError
 from nnx_convert.model import Lifetime, Model, Operand
 from nnx_convert.ops import custom
 from nnx_convert.runtime.codegen import kept, records
-from nnx_convert.runtime.codegen.cache import Cache, sources
+from nnx_convert.runtime.codegen.cache import Cache, _maker, sources
 from nnx_convert.runtime.codegen.objects import apart, together
 from nnx_convert.runtime.codegen.ready import Segment
 from nnx_convert.runtime.outline import Outline
@@ -101,6 +101,7 @@ def test_another_package_is_another_program(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_package_whose_sources_cannot_be_told_keeps_nothing(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     def archive(_: str) -> Iterator[str]:
         raise NotADirectoryError
+    sources(), _maker()                          # are asked once in a process: others are to have what there is
     for told in (archive, lambda _: iter(())):
         monkeypatch.setattr("nnx_convert.runtime.codegen.cache.told", told)
         known = sources.__wrapped__()
