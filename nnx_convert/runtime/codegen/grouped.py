@@ -1,7 +1,7 @@
 """Convolutions in groups of channels, and transposed ones, by the micro-kernels of dense ones."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -136,6 +136,13 @@ class Phase:
     cell: int
     count: int
 
+    def among(self, along: Phase, out: Place, strides: tuple[int, int]) -> Place:
+        """The outputs of this phase of the rows and that one of the columns among all."""
+        n, rows, columns, channels = out.strides
+        return replace(out, offset=out.offset + self.first * rows + along.first * columns, border=Border(),
+                       shape=(out.shape[0], self.count, along.count, out.shape[3]),
+                       strides=(n, rows * strides[0], columns * strides[1], channels))
+
 
 def phases(out: int, k: int, stride: int, before: int) -> list[Phase]:
     """The phases of an axis of `out` outputs: input i meets tap t at output i * stride + t - before."""
@@ -168,24 +175,25 @@ def _takes_transposed(b: Bound, machine: Machine) -> bool:
 
 def reach_of(b: Bound, fill: int = 0) -> dict[int, Border]:
     """What the phases read outside of the image, on either side; it is of such bytes."""
+    found = reach(axes_of(b), b.args["x"].shape[1:3], fill)
+    return {b.slots["x"]: found} if found else {}
+
+
+def reach(axes: Sequence[Sequence[Phase]], sizes: Sequence[int], fill: int = 0) -> Border:
+    """The same of the phases of rows and columns, over images of so many."""
     sides: list[int] = []
-    for axis, size in zip(axes_of(b), b.args["x"].shape[1:3], strict=True):
+    for axis, size in zip(axes, sizes, strict=True):
         ends = [p.cell + len(p.taps) - 1 + p.count - 1 - (size - 1) for p in axis]
         sides += [max(0, *(-p.cell for p in axis)), max(0, *ends)]
     top, bottom, left, right = sides
-    return {b.slots["x"]: Border(top, left, bottom, right, fill)} if any(sides) else {}
+    return Border(top, left, bottom, right, fill)
 
 
 def met_by(b: Bound, x: Place, out: Place) -> Iterator[tuple[Place, Place, Array]]:
     """For each phase of a transposed convolution what it reads, what it writes, and its part of the filters."""
-    n, _, _, channels = out.shape
-    rows, columns = axes_of(b)
-    for down, along in product(rows, columns):
-        size = (n, down.count, along.count, channels)
-        to = replace(out, offset=out.offset + down.first * out.strides[1] + along.first * out.strides[2],
-                     shape=size, border=Border(), strides=(out.strides[0], out.strides[1] * b.args["sh"],
-                                                           out.strides[2] * b.args["sw"], out.strides[3]))
-        source = replace(x.shifted(-down.cell, -along.cell), shape=(*size[:3], x.shape[3]), border=Border())
+    for down, along in product(*axes_of(b)):
+        to = down.among(along, out, (b.args["sh"], b.args["sw"]))
+        source = replace(x.shifted(-down.cell, -along.cell), shape=(*to.shape[:3], x.shape[3]), border=Border())
         yield source, to, np.ascontiguousarray(b.args["w"].data[:, down.taps][:, :, along.taps])
 
 

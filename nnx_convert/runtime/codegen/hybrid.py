@@ -12,7 +12,7 @@ import numpy as np
 from ...frozen import frozen
 from ...kinds import scheme_pads
 from ...ops import hybrid as h
-from ...types import F32, QPC, Array, Tensor
+from ...types import F32, QPC, Array, Shape, Tensor
 from ..bind import Bound
 from ..fixedpoint import grid, scales
 from ..hybrid import EXACT_F32, SPAN
@@ -149,10 +149,10 @@ def _taken(b: Bound, _: Machine) -> bool:
     x, w, bias = (b.args[n] for n in ("x", "w", "b"))
     if x.type != F32 or w.data is None or bias is not None and bias.data is None or b.args.get("groups", 1) != 1:
         return False
-    return all(t.size > 0 for t in (x, w, *b.outs)) and SPAN * int(np.abs(_filters(b)).sum((1, 2, 3)).max()) < 1 << 31
+    return all(t.size > 0 for t in (x, w, *b.outs)) and SPAN * int(np.abs(filters_of(b)).sum((1, 2, 3)).max()) < 1 << 31
 
 
-def _filters(b: Bound) -> Array:
+def filters_of(b: Bound) -> Array:
     """The weights less their zero point: [out, kh, kw, in]."""
     w: Tensor = b.args["w"]
     found = np.asarray(w.data).astype(np.int32) - grid(w)[1]
@@ -164,7 +164,7 @@ def _taken_depthwise(b: Bound, machine: Machine) -> bool:
     w: Tensor = b.args["w"]
     if not _taken(b, machine) or w.shape[3] != b.args["x"].shape[3] or math.prod(w.shape[1:3]) > 64:
         return False
-    return SPAN * int(np.abs(_filters(b)).sum((0, 1, 2)).max()) < EXACT_F32
+    return SPAN * int(np.abs(filters_of(b)).sum((0, 1, 2)).max()) < EXACT_F32
 
 
 # The grids.
@@ -188,17 +188,21 @@ def _images(b: Bound) -> tuple[int, int, int, int]:
     return x.size // depth, 1, 1, depth
 
 
+def scratch_of(shape: Shape, border: Border, item: int) -> int:
+    """The bytes of images on their grids, in elements of so many bytes, and of these grids."""
+    size, _, _ = room(shape, item, border)
+    return -(-size // INFO) * INFO + shape[0] * INFO
+
+
 def _scratch(b: Bound, item: int) -> int:
-    """The bytes of its images on their grids, in elements of so many bytes, and of these grids."""
-    size, _, _ = room(_images(b), item, _border(b))
-    return -(-size // INFO) * INFO + _images(b)[0] * INFO
+    return scratch_of(_images(b), _border(b), item)
 
 
-def _gridded(w: Workshop, b: Bound, item: int, rule: str) -> Gridded:
+def gridded_of(w: Workshop, b: Bound, shape: Shape, border: Border, item: int, rule: str) -> Gridded:
     """The task that brings an operation's images to their grids, in its scratch."""
-    shape, scratch, x = _images(b), w.place(SCRATCH), w.place(b.slots["x"])
-    size, strides, first = room(shape, item, _border(b))
-    out = Place(scratch.base, scratch.offset + first, shape, strides, item, _border(b))
+    scratch, x = w.place(SCRATCH), w.place(b.slots["x"])
+    size, strides, first = room(shape, item, border)
+    out = Place(scratch.base, scratch.offset + first, shape, strides, item, border)
     infos = Place(scratch.base, scratch.offset + -(-size // INFO) * INFO, (shape[0], 1, 1, 1), (INFO, 0, 0, 0), INFO)
     return Gridded(x.reshaped(shape), out, infos, rule)
 
@@ -222,7 +226,7 @@ def _cells(b: Bound) -> int:
 @remembered
 def _bytes(b: Bound, machine: Machine) -> tuple[bool, int]:
     """Whether bytes are multiplied, and of how many steps in sums of 16 bits."""
-    out, filters = b.outs[0], _filters(b)
+    out, filters = b.outs[0], filters_of(b)
     pixels, run = out.size // out.shape[-1], _cells(b) * filters.shape[3]
     short = shortest(machine, pixels, filters.reshape(len(filters), -1).T, run)
     return bool(short) or of_bytes(machine, pixels, filters), short
@@ -230,10 +234,10 @@ def _bytes(b: Bound, machine: Machine) -> tuple[bool, int]:
 
 def _make(w: Workshop, group: Group) -> Phases:
     b, lanes = group.head, w.machine.lanes
-    filters = _filters(b)
+    filters = filters_of(b)
     (quad, short), (units, kh, kw, depth) = _bytes(b, w.machine), filters.shape
     narrow = narrowed(w.machine, quad, filters)
-    gridded = _gridded(w, b, item(quad), WIDE if b.args["asymmetric"] else SYMMETRIC)
+    gridded = gridded_of(w, b, _images(b), _border(b), item(quad), WIDE if b.args["asymmetric"] else SYMMETRIC)
     x, infos, border = gridded.out, gridded.infos, gridded.out.border
     x = x.shifted(border.top, border.left)
     strides, dilations = ((b.args["sh"], b.args["sw"]), (b.args["dh"], b.args["dw"])) if "scheme" in b.args else (
@@ -268,7 +272,7 @@ def _one_row(p: Place) -> Place:
 def _make_depthwise(w: Workshop, group: Group) -> Phases:
     """Steps from 0 as floats, whose products are exact in any order."""
     b, out = group.head, w.place(group.outputs[0])
-    filters, gridded = _filters(b), _gridded(w, b, ITEM, WIDE)
+    filters, gridded = filters_of(b), gridded_of(w, b, _images(b), _border(b), ITEM, WIDE)
     _, kh, kw, channels = filters.shape
     border, strides = gridded.out.border, (b.args["sh"], b.args["sw"])
     weights = by_channels(filters.reshape(kh * kw, channels), np.zeros(channels), w.machine.lanes)

@@ -199,7 +199,7 @@ MODULES: Mapping[str, str] = {
     "gathers": "gather ex host indexing", "values": "elementwise host convert ex functions host_math",
     "resized": "image", "cells": "rnn recurrent", "gru": "rnn_nd", "intcells": "rnn recurrent", "svdf": "rnn",
     "bytecells": "grids", "reductions": "ex reduce norm", "curves": "norm", "tabled": "elementwise convert",
-    "intsoftmax": "norm", "hybrid": "hybrid", "rescaled": "host",
+    "intsoftmax": "norm", "hybrid": "hybrid", "hybridphases": "hybrid", "rescaled": "host",
     "detections": "detect custom_vision", "extremes": "reduce", "trees": "classical", "running": "host_math folds",
     "fourier": "host custom_signal", "magnitudes": "host", "signals": "custom_signal", "shorts": "elementwise shifts",
     "columns": "norm", "ranks": "reduce", "classes": "indexing ex", "shortconv": "conv host",

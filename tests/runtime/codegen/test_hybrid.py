@@ -94,7 +94,24 @@ def depthwise(rng: Rng) -> Net:
     return net
 
 
-EXACT: dict[str, Make] = {"product": product, "convolution": convolution, "depthwise": depthwise}
+def transposed(rng: Rng) -> Net:
+    """Images scattered by filters, some of whose outputs may be cut off, or more than are met."""
+    net, (n, depth, units) = Net(), (int(v) for v in rng.integers(1, [3, 40, 60]))
+    scheme, stride = int(rng.choice([SAME, VALID])), int(rng.integers(1, 4))
+    k = stride + int(rng.integers(0, 3))
+    shape = (n, *(int(v) for v in rng.integers(1, 12, 2)), depth)
+    out = [s * stride if scheme == SAME else (s - 1) * stride + k + int(rng.integers(0, 2)) * int(k > stride)
+           for s in shape[1:3]]
+    x = net.input(np.stack([values(rng, *shape[1:]) for _ in range(n)]))
+    y = net.op("HYBRID_TRANSPOSE_CONV_2D", x, weights(net, rng, (units, k, k, depth), 0), bias(net, rng, units),
+               net.const([n, *out, units], OperandCode.TENSOR_INT32),
+               *map(net.scalar, (scheme, stride, stride, int(rng.integers(0, 4)))), shape=(n, *out, units))
+    net.model = net.finish(y)
+    return net
+
+
+EXACT: dict[str, Make] = {"product": product, "convolution": convolution, "depthwise": depthwise,
+                          "transposed": transposed}
 
 
 @pytest.mark.parametrize("machine", WIDE)
