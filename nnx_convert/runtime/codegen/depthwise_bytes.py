@@ -33,6 +33,8 @@ from .tasks import Family, Group, Task, Workshop, native
 
 #: Taps of one row of a filter that meet cells woven together: for each cell the tap's column, or -1.
 Taps = tuple[int, ...]
+#: Sums of a patch by row and column: as many vectors as cells are woven together.
+Totals = dict[tuple[int, int], list[str]]
 #: Stretches up to which neighbours are taken for one cell.
 FULL = 3
 
@@ -103,25 +105,10 @@ class Strip:
         kind, size = vector(lanes, "i32"), block(self.formula) * lanes
         start = [f.load(kind, blocks_, v * size) for v in range(vectors)]
         totals = {(i, j): list(start) for i in range(self.rows) for j in range(self.columns)}
-        x = f.apart(x)
-        row, line = 0, x
-        for y, first in self._cells():
-            if y != row:
-                row, line = y, f.at(x, y * self.x[0])
-            parts = self._woven(f, line, first)
-            for v in range(vectors):
-                for (i, j), total in totals.items():
-                    ky, rest = divmod(y - i * self.weave.strides[0], self.weave.dilations[0])
-                    taps = self.weave.met(j, first)
-                    if rest == 0 and 0 <= ky < self.weave.size[0] and max(taps) >= 0:
-                        at = (ky * len(self.kinds) + self.kinds.index(taps)) * vectors
-                        total[v] = f.opaque(kind, self._product(f, total[v], parts[v], w, (at + v) * lanes * 4))
-                        # Where operands take registers, nothing is read before its time.
-                        w = w if f.machine.x86 else f.behind(w, kind, total)
-            f.fence()
-            if not f.machine.x86:
-                now = [t for total in totals.values() for t in total]
-                x, line = (f.behind(p, kind, now) for p in (x, line))
+        if self.rows == 1 < self.weave.size[0]:
+            totals = self._row_by_row(f, f.apart(x), w, totals)
+        else:
+            self._rows(f, f.apart(x), w, totals, self.weave.size[0])
         for (i, j), total in totals.items():
             steps = list[str]()
             for v, t in enumerate(total):
@@ -133,10 +120,45 @@ class Strip:
             self._store(f, steps, f.at(f.at(out, i * self.out[0]), j * self.out[1]))
             f.fence()
 
-    def _cells(self) -> Iterator[tuple[int, int]]:
-        """The rows of cells that the patch reads, each with where cells woven together begin."""
-        size, strides, dilations = self.weave.size, self.weave.strides, self.weave.dilations
-        for y in sorted({i * strides[0] + k * dilations[0] for i in range(self.rows) for k in range(size[0])}):
+    def _row_by_row(self, f: Function, x: str, w: str, totals: Totals) -> Totals:
+        """The sums of one row of outputs, for which all rows of the filter are alike: one turn for each."""
+        kind, lanes, vectors = vector(f.machine.lanes, "i32"), f.machine.lanes, self.weave.together
+
+        def row(_: str, now: list[str]) -> list[str]:
+            own = {at: now[2 + n * vectors:2 + (n + 1) * vectors] for n, at in enumerate(totals)}
+            self._rows(f, now[0], now[1], own, 1)
+            return [f.at(now[0], self.weave.dilations[0] * self.x[0]),
+                    f.at(now[1], len(self.kinds) * vectors * lanes * 4), *(t for total in own.values() for t in total)]
+        begin = [("ptr", x), ("ptr", w), *((kind, t) for total in totals.values() for t in total)]
+        found = f.loop(0, self.weave.size[0], 1, begin, row)[2:]
+        return {at: found[n * vectors:(n + 1) * vectors] for n, at in enumerate(totals)}
+
+    def _rows(self, f: Function, x: str, w: str, totals: Totals, count: int) -> None:
+        """Add what so many rows of the filter give."""
+        lanes, vectors = f.machine.lanes, self.weave.together
+        kind, row, line = vector(lanes, "i32"), 0, x
+        for y, first in self._cells(count):
+            if y != row:
+                row, line = y, f.at(x, y * self.x[0])
+            parts = self._woven(f, line, first)
+            for v in range(vectors):
+                for (i, j), total in totals.items():
+                    ky, rest = divmod(y - i * self.weave.strides[0], self.weave.dilations[0])
+                    taps = self.weave.met(j, first)
+                    if rest == 0 and 0 <= ky < count and max(taps) >= 0:
+                        at = (ky * len(self.kinds) + self.kinds.index(taps)) * vectors
+                        total[v] = f.opaque(kind, self._product(f, total[v], parts[v], w, (at + v) * lanes * 4))
+                        # Where operands take registers, nothing is read before its time.
+                        w = w if f.machine.x86 else f.behind(w, kind, total)
+            f.fence()
+            if not f.machine.x86:
+                now = [t for total in totals.values() for t in total]
+                x, line = (f.behind(p, kind, now) for p in (x, line))
+
+    def _cells(self, count: int) -> Iterator[tuple[int, int]]:
+        """The rows of cells that so many rows of the filter read, each with where cells woven together begin."""
+        strides, dilations = self.weave.strides, self.weave.dilations
+        for y in sorted({i * strides[0] + k * dilations[0] for i in range(self.rows) for k in range(count)}):
             for first in self.weave.firsts(self.columns):
                 if any(max(self.weave.met(j, first)) >= 0 for j in range(self.columns)):
                     yield y, first
@@ -183,8 +205,12 @@ class Strip:
             value = f.let(f"trunc {half} {bounded(f, half, found[0], r.low, r.high)} to {kind}")
         if f.machine.registers <= 16:            # where bytes have no masks
             store_bytes(f, self.tail or count, value, count, out)
-        else:
-            f.store_first(self.tail or count, count, "i8", value, out)
+        elif not self.tail:
+            f.store(kind, value, out, 0, 1)
+        else:                                    # a number that `merging` sees: other tails have this code, too
+            bits = f.let(f"add i64 0, {(1 << self.tail) - 1}")
+            bits = bits if count == 64 else f.let(f"trunc i64 {bits} to i{count}")
+            f.store_masked(count, "i8", f.let(f"bitcast i{count} {bits} to <{count} x i1>"), value, out)
 
 
 @frozen

@@ -188,10 +188,14 @@ class Function:
             first = self.let(f"extractelement {kind} {value}, i64 0")
             self.store(element, first, pointer, offset, width(element) // 8)
             return
+        self.store_masked(lanes, element, mask(count, lanes), value, self.at(pointer, offset))
+
+    def store_masked(self, lanes: int, element: str, where: str, value: str, to: str) -> None:
+        """The lanes of a vector that a mask has into memory; no byte of others is written."""
+        kind = f"<{lanes} x {element}>"
         intrinsic = f"@llvm.masked.store.v{lanes}{suffix(element)}.p0"
         self.module.declare(f"declare void {intrinsic}({kind}, ptr, i32, <{lanes} x i1>)")
-        self.do(f"call void {intrinsic}({kind} {value}, ptr {self.at(pointer, offset)}, i32 {width(element) // 8}, "
-                f"<{lanes} x i1> {mask(count, lanes)})")
+        self.do(f"call void {intrinsic}({kind} {value}, ptr {to}, i32 {width(element) // 8}, <{lanes} x i1> {where})")
 
     def copy(self, to: str, source: str, size: Operand) -> None:
         """Bytes from one place to another, which do not overlap."""
