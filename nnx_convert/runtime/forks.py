@@ -26,16 +26,19 @@ def beside(work: Callable[[], Found]) -> Callable[[], Found]:
             found.append(work())
         except BaseException as error:          # who waits has it
             raised.append(error)
-    thread = threading.Thread(target=do)
+    thread, started = threading.Thread(target=do), True
     try:
         thread.start()
     except RuntimeError as error:
         if NO_THREAD not in str(error):
             raise
-        return work
+        started = False
 
     def wait() -> Found:
-        thread.join()
+        if started:
+            thread.join()
+        elif not found and not raised:
+            do()
         if raised:
             raise raised[0]
         return found[0]

@@ -6,13 +6,14 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from ctypes import string_at
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate, count, pairwise
 from typing import Any
 
 from ...errors import RunError
-from ..forks import NO_THREAD
+from ..forks import beside
 from .cache import key, user_cache
 from .loader import Loaded
 from .machine import Machine
@@ -53,17 +54,11 @@ def compiled(texts: str | Sequence[str], machine: Machine) -> tuple[bytes, ...]:
     Raises `RuntimeError` with LLVM's words where a text is none.
     """
     texts = [texts] if isinstance(texts, str) else texts
-    with _compiling:
-        if len(texts) == 1:
-            return _object(texts[0], machine),
-        from concurrent.futures import ThreadPoolExecutor
-        try:
-            with ThreadPoolExecutor(len(texts)) as workers:
-                return tuple(workers.map(_object, texts, [machine] * len(texts)))
-        except RuntimeError as error:
-            if NO_THREAD not in str(error):
-                raise
-        return tuple(_object(text, machine) for text in texts)         # one after the other it takes longer
+    with _compiling, ExitStack() as ends:
+        others = [beside(partial(_object, text, machine)) for text in texts[1:]]
+        for other in others:
+            ends.callback(other)                     # whatever one raises, nobody is in LLVM when this ends
+        return _object(texts[0], machine), *(other() for other in others)
 
 
 def _object(text: str, machine: Machine) -> bytes:
