@@ -15,6 +15,7 @@ from ..types import B8, I32, known
 from . import (  # noqa: F401  (they register their rules)
     compose, functions, gated, grids, indexing, qdq_groups, quantized, recurrent, sums)
 from .affine import AFFINE
+from .branches import BRANCHES
 from .densify import densifying
 from .expand import EXPAND
 from .fold import folding
@@ -42,7 +43,7 @@ def pipeline(target: Target, evaluate: Evaluate) -> list[Pass]:
     """What lowering does for a target: the whole of it."""
     fold = folding(evaluate)
     return [
-        *[ROWS] * target.here,               # results of a loop's rounds
+        *[ROWS, BRANCHES] * target.here,     # results of a loop's rounds; small branches
         patterns,                            # what exporters spell out
         AFFINE,                              # factors per channel in the product before them
         prune,

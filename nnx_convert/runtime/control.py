@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -14,8 +14,11 @@ from ..types import Array
 from .memory import ARENAS
 
 if TYPE_CHECKING:
-    from .codegen.rounds import Rounds
+    from .codegen.ready import Ready
+    from .codegen.rounds import Asking, Rounds
     from .kernel import Call, Compute, Run
+
+Swift = TypeVar("Swift", bound="Rounds")
 
 
 def branch(calls: Mapping[str, Call]) -> Compute:
@@ -27,7 +30,7 @@ def branch(calls: Mapping[str, Call]) -> Compute:
 
 def loop(calls: Mapping[str, Call]) -> Compute:
     """A WHILE: `body` as long as `cond` holds. Its limits are those it is made under."""
-    kept, natively = limits(), Natively(calls["cond"], calls["body"])
+    kept, natively = limits(), Natively((calls["cond"], calls["body"]), asking)
 
     def run(values: Sequence[Array | None]) -> list[Array]:
         with limited(kept), timed("the run"):
@@ -35,35 +38,42 @@ def loop(calls: Mapping[str, Call]) -> Compute:
     return run
 
 
-class Natively:
-    """What does the rounds of a loop natively, as soon as both of its graphs have programs for such values."""
+def asking(programs: tuple[Ready, ...]) -> Asking:
+    """What does the rounds of a WHILE natively."""
+    from .codegen.rounds import Asking
+    return Asking(programs)
 
-    def __init__(self, cond: Call, body: Call) -> None:
-        self._calls = cond, body
+
+class Natively(Generic[Swift]):
+    """What does the rounds of a loop natively, as soon as its graphs have programs for such values: as `make` makes it
+    of these, which raises `ValueError` where it cannot."""
+
+    def __init__(self, calls: Sequence[Call], make: Callable[[tuple[Ready, ...]], Swift]) -> None:
+        self._calls, self._make = calls, make
         # The programs that it is for, and those that it was last seen not to be for.
-        self._pair: tuple[Any, ...] = ()
-        self._unfit: tuple[Any, ...] = ()
-        self._idle: deque[Rounds] = deque(maxlen=ARENAS)
+        self._programs: tuple[Ready, ...] = ()
+        self._unfit: tuple[Ready, ...] = ()
+        self._idle: deque[Swift] = deque(maxlen=ARENAS)
 
-    def __call__(self, values: Sequence[Array | None]) -> Rounds | None:
+    def __call__(self, values: Sequence[Array | None]) -> Swift | None:
         """It for one run, then `back` has it again; None where NumPy does a part of a round."""
-        pair = tuple([ready(values) for call in self._calls if (ready := getattr(call, "ready", None)) is not None])
-        if len(pair) < 2 or None in pair or pair == self._unfit:
+        found = [ready(values) for call in self._calls if (ready := getattr(call, "ready", None)) is not None]
+        programs = tuple(program for program in found if program is not None)
+        if len(programs) < len(self._calls) or programs == self._unfit:
             return None
-        if self._pair != pair:
-            self._idle, self._pair = deque(maxlen=ARENAS), pair
+        if self._programs != programs:
+            self._idle, self._programs = deque(maxlen=ARENAS), programs
         with suppress(IndexError):
             return self._idle.pop()
-        from .codegen.rounds import Rounds
         try:
-            return Rounds(pair)
+            return self._make(programs)
         except ValueError:
-            self._unfit = pair
+            self._unfit = programs
             return None
 
-    def back(self, rounds: Rounds) -> None:
+    def back(self, rounds: Swift) -> None:
         """It for another run, if its run went well."""
-        if rounds.pair == self._pair:
+        if rounds.programs == self._programs:
             self._idle.append(rounds)
 
 
@@ -72,7 +82,8 @@ BY_GRAPHS: dict[tuple[str, ...], Callable[[Mapping[str, Call]], Compute]] = {
     ("then", "orelse"): branch, ("cond", "body"): loop}
 
 
-def looped(cond: Call, body: Call, values: Sequence[Array | None], natively: Natively) -> list[Array]:
+def looped(cond: Call, body: Call, values: Sequence[Array | None],
+           natively: Natively[Asking]) -> list[Array]:
     """The values after the loop: body's results come first, what it does not give stays as it was."""
     now, most, rounds, late = list(values), limits(), 0, clock("loop_seconds")
     while (swift := natively(now)) is None:

@@ -10,13 +10,14 @@ from rule_cases import Made, graph_of
 
 from nnx_convert import CompiledModel
 from nnx_convert.convert import HERE, evaluate
-from nnx_convert.graph import Build, Value
+from nnx_convert.graph import Build, Graph, Value
 from nnx_convert.lowering.flatten import flatten
 from nnx_convert.lowering.pipeline import lower
-from nnx_convert.ops import elementwise as e, recurrent, shape
+from nnx_convert.ops import control, elementwise as e, recurrent, shape
 from nnx_convert.ops.conv import FULLY_CONNECTED
+from nnx_convert.schema import OpDef
 from nnx_convert.target import Target
-from nnx_convert.types import F32, I32, Q8S, QPC, ChannelQuant, Quant, Tensor
+from nnx_convert.types import B8, F32, I32, Q8S, QPC, ChannelQuant, Quant, Rim, Tensor, Type
 
 
 def rnn(act: int) -> Made:
@@ -89,3 +90,30 @@ def test_a_row_is_written_over(made: Made) -> None:
 def test_other_parts_are_put_together(made: Made) -> None:
     whole = lower(graph_of(made, ROWS), HERE, evaluate)[0]
     assert shape.SLICE in [n.op for n in whole.nodes]
+
+
+def branch(op: OpDef | None, kind: Type, size: int, count: int = 1) -> Graph:
+    """x, after so many times op(x, y)."""
+    g, tensor = Build("branch"), Tensor(kind, (size,))
+    x, y = (Value(n, tensor) for n in "xy")
+    found = x
+    for _ in range(count if op else 0):
+        found = g(op, found, y, act=0) if op in (e.ADD, e.DIV) else g(op, found, y)
+    return g.finish((x, y), (found,), Rim())
+
+
+@pytest.mark.parametrize(("op", "kind", "size", "count", "left"), [
+    (e.ADD, F32, 3, 1, False), (e.MAXIMUM, I32, 3, 4, False), (e.LOGICAL_AND, B8, 1, 1, False),
+    (e.DIV, I32, 3, 1, True), (e.ADD, F32, 9000, 1, True), (e.ADD, F32, 3, 9, True)])
+def test_small_branches_are_done_both(op: OpDef, kind: Type, size: int, count: int, left: bool) -> None:
+    def made(g: Build, xs: Sequence[Value]) -> Sequence[Value]:
+        return g.add(control.IF, xs[0], branch(op, kind, size, count), branch(None, kind, size), args=tuple(xs[1:]))
+    graph = graph_of(made, [(B8, (1,)), (kind, (size,)), (kind, (size,))])
+    whole = lower(graph, HERE, evaluate)[0]
+    assert any(n.graphs for n in whole.nodes) == left
+    rng = np.random.default_rng(0)
+    given = [rng.integers(0, 2, size).astype(kind.dtype) + kind.dtype.type(kind != B8) for _ in range(2)]
+    for yes in (True, False):
+        got, want = (CompiledModel(flatten(g, ()), backend="numpy").run([np.array([yes]), *given])[0]
+                     for g in (whole, lower(graph, Target(), evaluate)[0]))
+        assert (got == want).all()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from device_models import counted, loop
+from natively import code_of
 from sample_models import constant, finished, scalar
 
 from nnx_convert import CompiledModel, Model, ModelBuilder, OperandCode as T, OperationCode as Op, OperationCodeEx as Ex
@@ -182,10 +183,88 @@ def test_many_threads_run_one_loop() -> None:
             assert np.abs(got - right).max() < 1e-4
 
 
+I64: Kind = (T.TENSOR_INT64, (1,))
+TRUTH: Kind = (T.TENSOR_BOOL8, (1,))
+#: Emits what a round gives: the answer, the states, and what is collected.
+Round = Callable[[ModelBuilder, Sequence[int], Callable[[Kind], int]], Sequence[int]]
+
+
+def collecting(states: Sequence[Kind], parts: Sequence[Kind], round_: Round) -> Model:
+    """LOOP(trip, cond, states), whose inputs these are: the states and what is collected."""
+    one, b = ModelBuilder(), ModelBuilder()
+    given = [one.add_operand(*k) for k in (I64, TRUTH, *states)]
+    found = round_(one, given, lambda kind: one.add_operand(*kind))
+    body = b.add_operand(T.MODEL)
+    b.set_operand_value_from_model(body, finished(one, given, list(found)))
+    ins = [b.add_operand(*k) for k in (I64, TRUTH, *states)]
+    outs = [*(b.add_operand(*k) for k in states), *(b.add_operand(kind, (0, *dims)) for kind, dims in parts)]
+    b.add_operation(code_of("LOOP"), [body, *ins[:2], scalar(b, len(states)), *ins[2:]], outs)
+    return finished(b, ins, outs)
+
+
+def summing(most: float) -> Round:
+    """x = x + i; it goes on while x[0] is below a number, and x * 2 and the state before are collected."""
+    def emit(b: ModelBuilder, v: Sequence[int], new: Callable[[Kind], int]) -> Sequence[int]:
+        real, total, first, more, twice, before = (new(k) for k in ((F32, (1,)), ROW, (F32, (1,)), TRUTH, ROW, ROW))
+        b.add_operation(code_of("host.CAST"), [v[0]], [real])
+        b.add_operation(Op.ADD, [v[2], real, scalar(b, 0)], [total])
+        b.add_operation(Op.SLICE, [total, constant(b, I32, [0]), constant(b, I32, [1])], [first])
+        b.add_operation(Op.LESS, [first, constant(b, F32, [most])], [more])
+        b.add_operation(Op.MUL, [total, constant(b, F32, [2.0]), scalar(b, 0)], [twice])
+        b.add_operation(Op.NEG, [v[2]], [before])
+        return [more, total, twice, before]
+    return emit
+
+
+def looking(b: ModelBuilder, v: Sequence[int], new: Callable[[Kind], int]) -> Sequence[int]:
+    """x[i] of an x of five elements, collected."""
+    narrow, picked, same, yes = new(COUNT), new((F32, (1,))), new((F32, (5,))), new(TRUTH)
+    b.add_operation(code_of("host.CAST"), [v[0]], [narrow])
+    b.add_operation_ex(Ex.GATHER_EX, [v[2], narrow, scalar(b, 0)], [picked])
+    b.add_operation(Op.NEG, [v[2]], [same])
+    b.add_operation(Op.LOGICAL_OR, [v[1], v[1]], [yes])
+    return [yes, same, picked]
+
+
+@pytest.mark.parametrize("most", [1e9, 40.0, -1.0])
+def test_what_rounds_give_is_collected(most: float, native: list[bool]) -> None:
+    model = collecting([ROW], [ROW, ROW], summing(most))
+    plain, swift = CompiledModel(model, backend="numpy"), CompiledModel(model, backend="native")
+    for trip in (7, 0, 1, 500, 7):
+        for on in (True, False):
+            given = [np.array([trip]), np.array([on]), np.array([1, 2, 3], np.float32)]
+            for got, want in zip(swift.run(given), plain.run(given), strict=True):
+                assert got.shape == want.shape and np.array_equal(got, want)
+    assert any(native)
+
+
+def test_a_counted_round_meets_what_it_cannot_do(native: list[bool]) -> None:
+    model = CompiledModel(collecting([(F32, (5,))], [(F32, (1,))], looking), backend="native")
+    x = np.arange(5, dtype=np.float32)
+    for _ in range(3):
+        assert model.run([np.array([5]), np.array([True]), x])[1].ravel().tolist() == [0, -1, 2, -3, 4]
+        with pytest.raises(RunError, match="5"):
+            model.run([np.array([9]), np.array([True]), x])
+    assert any(native)
+
+
+def test_counted_rounds_end_by_the_limits(native: list[bool]) -> None:
+    endless, given = collecting([ROW], [ROW, ROW], summing(np.inf)), [np.array([True]), np.zeros(3, np.float32)]
+    for values, trip, said in (({"rounds": 1000}, 5000, "1,000 rounds"), ({"seconds": 0.05}, 1 << 20, "takes longer"),
+                               ({"loop_seconds": 0.05}, 1 << 40, "longer than 0.05"),
+                               ({"total_bytes": 1 << 20}, 1 << 40, "what the rounds")):
+        with limited(**values):
+            model = CompiledModel(endless, backend="native")
+            model.run([np.array([3]), *given])
+            with pytest.raises(LimitError, match=said):
+                model.run([np.array([trip]), *given])
+    assert any(native)
+
+
 def test_copies_are_rows_in_one_piece() -> None:
     whole, border = np.zeros((2, 6, 5, 8), np.float32), np.zeros((2, 8, 7, 8), np.float32)[:, 1:7, 1:6]
-    assert [c[2:] for c in copies(whole, whole.copy())] == [(2 * 6 * 5 * 8 * 4, 1, 0, 0)]
-    assert [c[2:] for c in copies(border, whole)] == [(5 * 8 * 4, 6, 7 * 8 * 4, 5 * 8 * 4)] * 2
+    assert [c[2:6] for c in copies(whole, whole.copy())] == [(2 * 6 * 5 * 8 * 4, 1, 0, 0)]
+    assert [c[2:6] for c in copies(border, whole)] == [(5 * 8 * 4, 6, 7 * 8 * 4, 5 * 8 * 4)] * 2
     assert not [*copies(whole, whole)] and not [*copies(None, whole)]
     with pytest.raises(ValueError, match="too many"):
         list(copies(np.zeros((99, 2, 4), np.float32)[:, :, :2], np.zeros((99, 2, 2), np.float32)))
