@@ -36,43 +36,50 @@ MOST_COPIES = 64
 SECONDS = 2e-3
 
 
+def word(f: Function, kind: str, name: str) -> str:
+    """A word of a call."""
+    return f.load(kind, "%words", WORDS[name], 8)
+
+
+def unless(f: Function, ended: str, end: str) -> None:
+    """Go on, unless a truth value says that the call ends."""
+    further = f.label()
+    f.do(f"br i1 {ended}, label %{end}, label %{further}")
+    f.start(further)
+
+
+def graph(f: Function, name: str, end: str) -> None:
+    """Do the condition or the body; what it cannot do ends the call."""
+    how, sync = (word(f, "ptr", n) for n in ("how", "sync"))
+    f.do(f"call void {how}(ptr {sync}, ptr {f.at('%words', WORDS[name])})")
+    met = f.load("i64", word(f, "ptr", f"{name}_fault"), 0, 8)
+    unless(f, f.let(f"icmp ne i64 {met}, 0"), end)
+
+
 def rounds(m: Module) -> None:
     """`rounds(words)`: rounds as long as there is another one, and no check fails.
 
     With a condition, that is asked before each round; without one, the body answers for the next.
     """
     f = Function(m, "rounds", (("ptr", "%words"),), exported=True)
-
-    def word(kind: str, name: str) -> str:
-        return f.load(kind, "%words", WORDS[name], 8)
-    most, many, copies, truth = word("i64", "most"), word("i64", "many"), word("ptr", "copies"), word("ptr", "truth")
-    how, sync, count = word("ptr", "how"), word("ptr", "sync"), word("ptr", "count")
-    asked, counted = (f.let(f"icmp ne ptr {p}, null") for p in (word("ptr", "cond"), count))
+    most, many, copies, count = (word(f, kind, n) for kind, n in (("i64", "most"), ("i64", "many"), ("ptr", "copies"),
+                                                                  ("ptr", "count")))
+    asked, counted = (f.let(f"icmp ne ptr {p}, null") for p in (word(f, "ptr", "cond"), count))
     look, end, done = (f.label() for _ in range(3))
 
-    def part(name: str) -> None:
-        f.do(f"call void {how}(ptr {sync}, ptr {f.at('%words', WORDS[name])})")
-        met = f.load("i64", word("ptr", f"{name}_fault"), 0, 8)
-        unless(f.let(f"icmp ne i64 {met}, 0"))
-
-    def unless(ended: str) -> None:
-        further = f.label()
-        f.do(f"br i1 {ended}, label %{end}, label %{further}")
-        f.start(further)
-
     def answer() -> None:
-        unless(f.let(f"icmp eq i8 {f.load('i8', truth, 0, 1)}, 0"))
+        unless(f, f.let(f"icmp eq i8 {f.load('i8', word(f, 'ptr', 'truth'), 0, 1)}, 0"), end)
 
     def ask() -> None:
-        part("cond")
+        graph(f, "cond", end)
         answer()
     f.store("i64", "0", "%words", WORDS["done"], 8)
     f.go(look)
     f.start(look)
     f.do(f"%n = phi i64 [ 0, %entry ], [ %next, %{done} ]")
-    unless(f.let(f"icmp sge i64 %n, {most}"))
+    unless(f, f.let(f"icmp sge i64 %n, {most}"), end)
     f.when(asked, ask)
-    part("body")
+    graph(f, "body", end)
     f.loop(0, many, 1, [("ptr", copies)], lambda _, now: [copied(f, now[0])])
     f.when(counted, lambda: f.store("i64", f.add(f.load("i64", count, 0, 8), 1), count, 0, 8))
     f.do("%next = add i64 %n, 1")
