@@ -64,7 +64,9 @@ class Natively(Generic[Swift]):
         if self._programs != programs:
             self._idle, self._programs = deque(maxlen=ARENAS), programs
         with suppress(IndexError):
-            return self._idle.pop()
+            idle = self._idle.pop()
+            if idle.programs == programs:        # another thread may be at values of other sizes
+                return idle
         try:
             return self._make(programs)
         except ValueError:

@@ -13,6 +13,7 @@ from itertools import product
 
 import numpy as np
 
+from ...errors import RunError
 from ...types import Array
 from .ir import Function, Module
 from .machine import Machine, host
@@ -185,8 +186,11 @@ class Rounds:
         most, begun = min(int(self._words[WORDS["most"] // 8]), left), time.perf_counter()
         self._word("most", most)
         self._go()
-        for frame in self._frames:
-            frame.look()
+        try:
+            for frame in self._frames:
+                frame.look()
+        except RunError as error:
+            raise error.at("subgraph") from error
         done = int(self._words[WORDS["done"] // 8])
         if done == most and time.perf_counter() - begun < SECONDS:
             self._word("most", 2 * most)
