@@ -33,8 +33,9 @@ LONG = 0.02
 class Work:
     """What one row of a profile does: operations in order (fused ones together), where they stand in the source.
 
-    `engine` is "native" or "numpy"; `bytes` are those of what it reads and writes, `macs` its multiply-adds. What has
-    no origin is a copy that another operation wants.
+    `engine` is "native" or "numpy", or "graphs" of a branch or a loop, whose graphs have programs of their own; `bytes`
+    are those of what it reads and writes, `macs` its multiply-adds. What has no origin is a copy that another operation
+    wants.
     """
 
     operations: tuple[str, ...]
@@ -200,7 +201,7 @@ def work_of(program: Program, unit: Unit) -> Work:
     outs: tuple[Slot, ...] = unit.outs if isinstance(unit, Step) else unit.outputs
     moved = sum(size(program.tensors[s]) for s in {*unit.reads, *outs})
     return Work(tuple(b.op.name for b in members), tuple(b.origin for b in members),
-                "numpy" if isinstance(unit, Step) else "native", moved,
+                "native" if not isinstance(unit, Step) else "graphs" if unit.calls else "numpy", moved,
                 sum(multiplied(b.op, b.args, b.outs) for b in members))
 
 

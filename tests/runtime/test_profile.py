@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from device_models import counted
 from natively import Net, net
 from sample_models import SAMPLES
 
@@ -55,6 +56,13 @@ def test_rows_of_numpy() -> None:
         (("CONV_2D",), "numpy", CONV_MACS), (("TANH",), "numpy", 0)]
     assert found.rows[0].work.bytes == CONV_BYTES and found.macs == macs(net().model)
     assert 0 < sum(r.seconds for r in found.rows) <= found.seconds
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+def test_a_loop_runs_graphs(backend: str) -> None:
+    given = [np.array([3], np.int32), np.ones(2, np.float32)]
+    found = nnx_convert.compile(counted(), backend=backend, threads=1).profile(given, runs=3)
+    assert [(r.work.operations, r.work.engine) for r in found.rows] == [(("WHILE",), "graphs")]
 
 
 def test_only_profiled_code_looks_at_the_clock() -> None:
