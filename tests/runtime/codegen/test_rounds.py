@@ -93,6 +93,7 @@ def multiplying(b: ModelBuilder, v: Sequence[int], new: Callable[[Kind], int]) -
 
 
 ROW: Kind = (F32, (3,))
+TABLE: Kind = (F32, (4, 3))
 BODIES: dict[str, tuple[Body, list[Kind], bool]] = {
     "swapping": (swapping, [ROW, ROW], False), "staying": (staying, [ROW, ROW], True),
     "forgetting": (forgetting, [ROW], True), "blurring": (blurring, [(F32, (2, 6, 5, 8))], True),
@@ -129,6 +130,38 @@ def test_rounds_give_what_numpy_gives(name: str, threads: int, native: list[bool
         for got, want in zip(swift.run(given), plain.run(given), strict=True):
             assert np.abs(got - want).max() <= 1e-5 * max(1, np.abs(want).max())
     assert any(native) == natively
+
+
+def mixing(rng: np.random.Generator, count: int) -> Body:
+    """The last of some operations on values and on each other: views, sums, rows written over in turn."""
+    def emit(b: ModelBuilder, v: Sequence[int], new: Callable[[Kind], int]) -> Sequence[int]:
+        there, at = list(v[1:]), new((I32, (2,)))
+        b.add_operation(code_of("host.CONCATENATION"), [v[0], constant(b, I32, [0]), scalar(b, 0)], [at])
+        for which in rng.integers(0, 4, count + 2):
+            x, y, out = *(int(n) for n in rng.choice(there, 2)), new(TABLE)
+            if which == 0:
+                b.add_operation(Op.RESHAPE, [x, constant(b, I32, [4, 3])], [out])
+            elif which == 1:
+                b.add_operation(Op.ADD, [x, y, scalar(b, 0)], [out])
+            elif which == 2:
+                row = constant(b, F32, rng.standard_normal((1, 3)))
+                b.add_operation(code_of("host.DYNAMIC_UPDATE_SLICE"), [x, row, at], [out])
+            else:
+                b.add_operation(Op.NEG, [x], [out])
+            there.append(out)
+        return there[-count:]
+    return emit
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_values_that_lie_in_others(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = int(rng.integers(1, 4))
+    model = counting([TABLE] * values, 6, mixing(rng, int(rng.integers(1, values + 1))))
+    plain, swift = CompiledModel(model, backend="numpy"), CompiledModel(model, backend="native", threads=1 + seed % 2)
+    for at in (0, 3, 6, 2):
+        given = inputs([TABLE] * values, at)
+        assert all(map(np.array_equal, swift.run(given), plain.run(given)))
 
 
 def test_a_loop_may_give_less_than_it_carries_and_run_branches() -> None:
