@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from gated_cases import SEQUENCE, gru
-from rule_cases import Made, graph_of
+from rule_cases import MEAN, Made, graph_of
 
 from nnx_convert import CompiledModel
 from nnx_convert.convert import HERE, evaluate
@@ -117,3 +117,17 @@ def test_small_branches_are_done_both(op: OpDef, kind: Type, size: int, count: i
         got, want = (CompiledModel(flatten(g, ()), backend="numpy").run([np.array([yes]), *given])[0]
                      for g in (whole, lower(graph, Target(), evaluate)[0]))
         assert (got == want).all()
+
+
+@pytest.mark.parametrize("axes", [(1, 2), (1,), (3,)])
+def test_the_mean_of_bytes_stays_one(axes: tuple[int, ...]) -> None:
+    """Where none of the axes is the last one; elsewhere, a convolution or a pool with the same answers is faster."""
+    def made(g: Build, xs: Sequence[Value]) -> Sequence[Value]:
+        return g.add(MEAN, xs[0], axes=axes, keep=1, outs=(Tensor(Q8S, None, xs[0].tensor.quant),))
+    graph = graph_of(made, [(Q8S, (2, 4, 8, 16))])
+    whole, parts = (lower(graph, target, evaluate)[0] for target in (HERE, Target(HERE.level)))
+    assert ([n.op.name for n in whole.nodes] == ["host.MEAN"]) == (axes != (3,))
+    assert "host.MEAN" not in [n.op.name for n in parts.nodes]
+    x = np.random.default_rng(0).integers(-128, 128, (2, 4, 8, 16)).astype(np.int8)
+    got, want = (CompiledModel(flatten(g, ())).run([x])[0] for g in (whole, parts))
+    assert (got == want).all()

@@ -62,6 +62,11 @@ class Machine:
         return self.avx512 and "avx512vnni" in self.features
 
     @property
+    def vbmi(self) -> bool:
+        """Whether bytes are picked out of two vectors of 64."""
+        return self.avx512 and "avx512vbmi" in self.features
+
+    @property
     def sums_pairs(self) -> bool:
         """Whether products of two integers of 16 bits and their sum are one instruction."""
         return self.vnni or self.avx2 and not self.avx512 and "avxvnni" in self.features

@@ -1,6 +1,7 @@
 """Elements by tables of all answers there are, which NumPy's kernels make: exact by definition."""
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from .tasks import Task, Workshop
 
 #: Elements that one turn of a loop looks up.
 TURN = 8
+#: Bytes that are picked at once out of two vectors of as many.
+PICKED, BYTES = 64, "<64 x i8>"
 
 
 def answers(b: Bound, **given: Array) -> Array:
@@ -61,10 +64,31 @@ class Lookup:
 
     def _build(self, m: Module, name: str) -> None:
         f = Function(m, name, SHARED)
-        first, last = f.share(self.x.size)
-        x, out = f.at(self.x.base, self.x.offset), f.at(self.out.base, self.out.offset)
-        run(f, x, out, f.at("%weights", self.table), (self.x.item, self.out.item), first, last)
+        x, out, table = (f.at(base, offset) for base, offset in (
+            (self.x.base, self.x.offset), (self.out.base, self.out.offset), ("%weights", self.table)))
+        if m.machine.vbmi and self.x.item == self.out.item == 1:
+            parts = [f.load(BYTES, table, n * PICKED, 1) for n in range(4)]
+            by_vectors(f, self.x.size, PICKED, lambda at, count: f.store_first(count, PICKED, "i8", shuffled(
+                f, f.load_first(count, PICKED, "i8", x, at), parts), out, at))
+        else:
+            run(f, x, out, table, (self.x.item, self.out.item), *f.share(self.x.size))
         f.finish()
+
+
+def shuffled(f: Function, x: str, parts: Sequence[str]) -> str:
+    """Bytes looked up in a table of 256, which is in four vectors: in either half, the higher one where the sign is."""
+    low, high = (f.call(BYTES, "llvm.x86.avx512.vpermi2var.qi.512", (BYTES, a), (BYTES, x), (BYTES, b))
+                 for a, b in zip(parts[::2], parts[1::2], strict=True))
+    return f.let(f"select <{PICKED} x i1> {f.let(f'icmp slt {BYTES} {x}, zeroinitializer')}, {BYTES} {high}, "
+                 f"{BYTES} {low}")
+
+
+def by_vectors(f: Function, size: int, lanes: int, piece: Callable[[str, int], None]) -> None:
+    """`piece(at, count)` for each vector of so many neighbours, shared by threads; the last one may be shorter."""
+    first, last = f.share(-(-size // lanes))
+    f.loop(first, f.least(last, size // lanes), 1, [], lambda i, _: piece(f.mul(i, lanes), lanes))
+    if rest := size % lanes:
+        f.when(f.let("icmp eq i64 %thread, 0"), lambda: piece(str(size - rest), rest))
 
 
 @frozen
@@ -83,16 +107,12 @@ class Flips:
         f = Function(m, name, SHARED)
         lanes = 4 * m.machine.lanes
         kind = vector(lanes, "i8")
-        first, last = f.share(-(-self.x.size // lanes))
         x, out = f.at(self.x.base, self.x.offset), f.at(self.out.base, self.out.offset)
 
         def piece(at: str, count: int) -> None:
             value = f.load_first(count, lanes, "i8", x, at)
             f.store_first(count, lanes, "i8", f.let(f"xor {kind} {value}, {number(kind, self.bits)}"), out, at)
-        whole = f.least(last, self.x.size // lanes)
-        f.loop(first, whole, 1, [], lambda i, _: piece(f.mul(i, lanes), lanes))
-        if rest := self.x.size % lanes:
-            f.when(f.let("icmp eq i64 %thread, 0"), lambda: piece(str(self.x.size - rest), rest))
+        by_vectors(f, self.x.size, lanes, piece)
         f.finish()
 
 
