@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from .grids import INFO, SYMMETRIC, WIDE, Gridded
 from .ir import SHARED, Function, Module, vector
 from .machine import Machine
 from .places import ITEM, Border, Place, room
-from .tasks import SCRATCH, Family, Group, Phases, Workshop, native, remembered
+from .tasks import SCRATCH, Family, Group, Phases, Task, Workshop, native, remembered
 from .tiles import Spot, Tile, best, fit_of_bytes
 from .wholes import Walk, item, narrowed, of_bytes, packed, shortest, steps, tile_of, weighing
 
@@ -130,17 +131,41 @@ class Hybrid:
         f.finish()
 
     def _tile(self, f: Function, spot: Spot) -> None:
-        """One tile of one panel of channels."""
-        wide = f.machine.lanes * self.tile.vectors
         steps = self.taps * sum(steps for _, steps in self.runs)
-        pointers = (spot.at(f, self.x, self.strides, 0),
-                    f.at("%weights", f.add(self.weights, f.mul(spot.panel, wide * weighing(self.narrow) * steps))),
-                    spot.at(f, self.out, (1, 1), wide * ITEM),
-                    f.at("%weights", f.add(self.blocks, f.mul(spot.panel, wide * BLOCK))),
-                    spot.at(f, self.infos, (1, 1), 0))
-        given = ", ".join(f"ptr {p}" for p in pointers)
-        self.tile.fitted(f, self.out.shape[3], spot, lambda *size: f.do(
-            f"call void @{self.micro(*size).emit(f.module)}({given})"))
+        one_tile(f, self, spot, self.strides, weighing(self.narrow) * steps)
+
+
+class Walked(Protocol):
+    """Products on grids that are done tile by tile: of what, by which micro-kernel."""
+
+    @property
+    def x(self) -> Place: ...
+    @property
+    def infos(self) -> Place: ...
+    @property
+    def out(self) -> Place: ...
+    @property
+    def weights(self) -> int: ...
+    @property
+    def blocks(self) -> int: ...
+    @property
+    def tile(self) -> Tile: ...
+
+    def micro(self, pixels: int, vectors: int, tail: int) -> Task:
+        """The micro-kernel of a tile's size, which takes addresses: of x, weights, out, parameters and infos."""
+
+
+def one_tile(f: Function, task: Walked, spot: Spot, strides: tuple[int, int], weighs: int) -> None:
+    """Emit one tile of one panel of channels, each of which has so many bytes of weights."""
+    wide = f.machine.lanes * task.tile.vectors
+    pointers = (spot.at(f, task.x, strides, 0),
+                f.at("%weights", f.add(task.weights, f.mul(spot.panel, wide * weighs))),
+                spot.at(f, task.out, (1, 1), wide * ITEM),
+                f.at("%weights", f.add(task.blocks, f.mul(spot.panel, wide * BLOCK))),
+                spot.at(f, task.infos, (1, 1), 0))
+    given = ", ".join(f"ptr {p}" for p in pointers)
+    task.tile.fitted(f, task.out.shape[3], spot, lambda *size: f.do(
+        f"call void @{task.micro(*size).emit(f.module)}({given})"))
 
 
 # What is taken.

@@ -21,7 +21,7 @@ from .cells import activated
 from .dense import packed
 from .grids import WIDE
 from .grouped import MOST_PHASES, Phase, Several, phases, reach
-from .hybrid import BLOCK, blocks, filters_of, gridded_of, scratch_of
+from .hybrid import BLOCK, blocks, filters_of, gridded_of, one_tile, scratch_of
 from .ir import SHARED, Function, Module, number, vector
 from .machine import Machine
 from .places import ITEM, Border, Place
@@ -119,21 +119,13 @@ class HybridPhase:
         self.tile.walk(f, self.out.shape, lambda spot: self._tile(f, spot))
         f.finish()
 
-    def _tile(self, f: Function, spot: Spot) -> None:
-        """One tile of one panel of channels."""
-        wide = f.machine.lanes * self.tile.vectors
-        pointers = (spot.at(f, self.x, (1, 1), 0),
-                    f.at("%weights", f.add(self.weights, f.mul(spot.panel, wide * ITEM * self.rows * self.run))),
-                    spot.at(f, self.out, (1, 1), wide * ITEM),
-                    f.at("%weights", f.add(self.blocks, f.mul(spot.panel, wide * BLOCK))),
-                    spot.at(f, self.infos, (1, 1), 0))
-        given = ", ".join(f"ptr {p}" for p in pointers)
+    def micro(self, pixels: int, vectors: int, tail: int) -> Micro:
+        """The micro-kernel of a tile's size."""
+        return Micro(pixels, vectors, self.x.strides[2], self.out.strides[2], self.rows, self.x.strides[1], self.run,
+                     self.biased, self.act, tail)
 
-        def call(pixels: int, vectors: int, tail: int) -> None:
-            micro = Micro(pixels, vectors, self.x.strides[2], self.out.strides[2], self.rows, self.x.strides[1],
-                          self.run, self.biased, self.act, tail)
-            f.do(f"call void @{micro.emit(f.module)}({given})")
-        self.tile.fitted(f, self.out.shape[3], spot, call)
+    def _tile(self, f: Function, spot: Spot) -> None:
+        one_tile(f, self, spot, (1, 1), ITEM * self.rows * self.run)
 
 
 def _axes(b: Bound) -> tuple[list[Phase], list[Phase]]:
