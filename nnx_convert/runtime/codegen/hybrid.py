@@ -139,17 +139,28 @@ class Walked(Protocol):
     """Products on grids that are done tile by tile: of what, by which micro-kernel."""
 
     @property
-    def x(self) -> Place: ...
+    def x(self) -> Place:
+        """What is multiplied, on its grids."""
+
     @property
-    def infos(self) -> Place: ...
+    def infos(self) -> Place:
+        """These grids."""
+
     @property
-    def out(self) -> Place: ...
+    def out(self) -> Place:
+        """The products."""
+
     @property
-    def weights(self) -> int: ...
+    def weights(self) -> int:
+        """Where the panels of weights are, in bytes."""
+
     @property
-    def blocks(self) -> int: ...
+    def blocks(self) -> int:
+        """Where the channels' parameters are."""
+
     @property
-    def tile(self) -> Tile: ...
+    def tile(self) -> Tile:
+        """How it is cut."""
 
     def micro(self, pixels: int, vectors: int, tail: int) -> Task:
         """The micro-kernel of a tile's size, which takes addresses: of x, weights, out, parameters and infos."""
