@@ -19,7 +19,7 @@ from .machine import Machine
 from .places import Place
 from .strides import nest
 from .tables import answers, by_table, picked, run
-from .tasks import Family, Group, Task, Workshop, flat, native, slots_of
+from .tasks import Family, Group, Task, Workshop, flat, kind, native, slots_of
 
 #: Functions of one element, and of two.
 ONE = (e.RELU, e.RELU1, e.RELU6, e.ABS, e.NEG, e.SQRT, e.RSQRT, e.FLOOR, e.EXP, e.LOGISTIC, e.TANH, e.HARD_SWISH,
@@ -30,6 +30,8 @@ CONVERSIONS = (c.CAST, ex.CAST_EX, c.DEQUANTIZE)
 TWO = (e.ADD, e.SUB, e.MUL, e.DIV, e.MAXIMUM, e.MINIMUM, e.PRELU, host.SQUARED_DIFFERENCE, e.EQUAL, e.NOT_EQUAL,
        e.GREATER, e.GREATER_EQUAL, e.LESS, e.LESS_EQUAL, ex.EQUAL_EX, ex.NOT_EQUAL_EX, ex.GREATER_EQUAL_EX,
        ex.LESS_EX)
+#: What may follow a function of one byte.
+FOLLOWING = frozenset(op.name for op in (*ONE, *TWO))
 
 
 def _narrow(t: Tensor) -> bool:
@@ -46,9 +48,20 @@ def _takes_one(b: Bound, machine: Machine) -> bool:
     return _takes_conversion(b, machine) and _narrow(b.outs[0])
 
 
+def _follows(group: Group, b: Bound, _: Machine) -> bool:
+    """Whether all is still a function of one byte, as x * sigmoid(x) is."""
+    x, known = group.head.args["x"], {group.head.slots["x"], *(s for m in group.members for s in m.outputs)}
+    tensors = (x, *group.outs, *tensors_of(b))
+    return kind(b.op) in FOLLOWING and known.issuperset(slots_of(b)) and all(
+        _narrow(t) and t.type in BYTES and t.shape == x.shape for t in tensors)
+
+
 def _make_one(w: Workshop, group: Group) -> Task:
-    b = group.head
-    return by_table(w, w.place(b.slots["x"]), w.place(b.outputs[0]), answers(b, x=patterns(b.args["x"])))
+    x = group.head.slots["x"]
+    found = {x: patterns(group.head.args["x"])}
+    for b in group.members:
+        found[b.outputs[0]] = answers(b, **{n: found[s] for n, s in b.slots.items() if s in found})
+    return by_table(w, w.place(x), w.place(group.outputs[0]), found[group.outputs[0]])
 
 
 @frozen
@@ -143,7 +156,7 @@ def _make_joined(w: Workshop, group: Group) -> Task:
 
 
 NATIVE = (
-    native(Family(_takes_one, _make_one), *ONE, otherwise=True),
+    native(Family(_takes_one, _make_one, fuses=_follows), *ONE, otherwise=True),
     native(Family(_takes_conversion, _make_one), *CONVERSIONS, otherwise=True),
     native(Family(_takes_two, _make_two), *TWO, otherwise=True),
     native(Family(_takes_joined, _make_joined, strided=True), s.CONCATENATION, otherwise=True),

@@ -5,9 +5,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from natively import MACHINES, Net, both
+from natively import MACHINES, Net, both, left_to
 
 from nnx_convert import OperandCode
+from nnx_convert.runtime.codegen.fusion import groups
+from nnx_convert.runtime.codegen.machine import host
+from nnx_convert.runtime.codegen.tasks import Group
 
 Q8, Q8S, Q16S = (OperandCode[f"TENSOR_QUANT{n}"] for n in ("8_ASYMM", "8_ASYMM_SIGNED", "16_SYMM"))
 BOOL8, FLOAT32, INT32 = OperandCode.TENSOR_BOOL8, OperandCode.TENSOR_FLOAT32, OperandCode.TENSOR_INT32
@@ -78,8 +81,21 @@ def regridded(rng: np.random.Generator, kind: OperandCode) -> Net:
     return net
 
 
+def of_itself(rng: np.random.Generator, kind: OperandCode) -> Net:
+    """A function of one byte in several steps, as x * sigmoid(x) is; what comes in between is read elsewhere, too."""
+    net, shape = Net(), tuple(rng.integers(1, 30, 2).tolist())
+    x = net.input(raw(rng, shape, kind), kind, grid(rng, kind))
+    outs, before = [], x
+    for _ in range(2):
+        bent = net.op("host.LOGISTIC", before, shape=shape, kind=kind, grid=grid(rng, kind))
+        before = net.op("host.MUL", before, bent, net.scalar(0), shape=shape, kind=kind, grid=grid(rng, kind))
+        outs.append(net.op("host.ADD", before, x, net.scalar(1), shape=shape, kind=kind, grid=grid(rng, kind)))
+    net.model = net.finish(*outs)
+    return net
+
+
 CASES = {"one": (of_one, (Q8, Q8S, Q16S)), "two": (of_two, (Q8, Q8S)), "joined": (joined, (Q8, Q8S)),
-         "regridded": (regridded, (Q8, Q8S))}
+         "regridded": (regridded, (Q8, Q8S)), "itself": (of_itself, (Q8, Q8S))}
 
 
 def any_kind(family: str) -> Callable[[np.random.Generator], Net]:
@@ -103,3 +119,12 @@ def test_tables_give_what_numpy_gives(family: str, kind: OperandCode, machine: s
         for i, (g, w) in enumerate(zip(got, want, strict=True)):
             assert g.dtype == w.dtype
             np.testing.assert_array_equal(g, w, err_msg=net.model.operations[i].op.name)
+
+
+def test_a_byte_by_its_own_sigmoid_is_one_table() -> None:
+    net, rng, shape = Net(), np.random.default_rng(0), (7, 33)
+    x = net.input(raw(rng, shape, Q8S), Q8S, (0.05, 3))
+    bent = net.op("LOGISTIC", x, shape=shape, kind=Q8S, grid=(1 / 256, -128))
+    net.model = net.finish(net.op("MUL", x, bent, net.scalar(0), shape=shape, kind=Q8S, grid=(0.03, 3)))
+    group, = groups(left_to(net.model, net.given, host()), host())
+    assert isinstance(group, Group) and len(group.members) == 2
