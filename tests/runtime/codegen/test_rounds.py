@@ -304,7 +304,7 @@ def test_a_counted_round_meets_what_it_cannot_do(native: list[bool]) -> None:
 
 def test_counted_rounds_end_by_the_limits(native: list[bool]) -> None:
     endless, given = collecting([ROW], [ROW, ROW], summing(np.inf)), [np.array([True]), np.zeros(3, np.float32)]
-    for values, trip, said in (({"rounds": 1000}, 5000, "1,000 rounds"), ({"seconds": 0.05}, 1 << 20, "takes longer"),
+    for values, trip, said in (({"rounds": 1000}, 5000, "1,000 rounds"), ({"seconds": 0.05}, 1 << 40, "takes longer"),
                                ({"loop_seconds": 0.05}, 1 << 40, "longer than 0.05"),
                                ({"total_bytes": 1 << 20}, 1 << 40, "what the rounds")):
         with limited(**values):
