@@ -125,8 +125,10 @@ def _library(machine: Machine) -> Library:
 
 
 def copies(to: Array | None, source: Array, further: int = 0) -> Iterator[tuple[int, ...]]:
-    """What brings an array to another place, rows in one piece; raises `ValueError` where these are too many. Each
-    time it is done, the place is so many bytes further."""
+    """What brings an array to another place, rows in one piece; raises `ValueError` where these are too many, or the
+    place is of another size. Each time it is done, the place is so many bytes further."""
+    if to is not None and to.shape != source.shape:
+        raise ValueError("a size changes")
     if to is None or to.size == 0 or to.ctypes.data == source.ctypes.data:
         return
     inner, width = to.ndim, to.itemsize
@@ -245,6 +247,7 @@ class Counting(Rounds):
         if answer.size != 1 or any(np.may_share_memory(a, b) for a in (answer, *self._parts) for b in given
                                    if b is not None):
             raise ValueError("something else lies in a value")
+        self._moved = [copy for to, a in zip(given[2:], self._states, strict=False) for copy in copies(to, a)]
         if given[0] is not None:
             self._word("count", given[0].ctypes.data)
 
@@ -266,9 +269,7 @@ class Counting(Rounds):
         while not over and (most := left(total, int(self._words[WORDS["most"] // 8]))):
             rows = [np.empty((most, *a.shape), a.dtype) for a in self._parts]
             self._copy([*(copy for to, a in zip(rows, self._parts, strict=True)
-                          for copy in copies(to[0], a, to.strides[0])),
-                        *(copy for to, a in zip(self._body.inputs[2:], self._states, strict=False)
-                          for copy in copies(to, a))])
+                          for copy in copies(to[0], a, to.strides[0])), *self._moved])
             done, over = self._some(most)
             over = over or not self._body.outputs[0].all()
             found.append([a[:done] for a in rows])
@@ -285,10 +286,9 @@ def order(program: Ready, frame: Frame) -> tuple[int, ...]:
 
 
 def fitting(given: Sequence[Array | None], found: Sequence[Array]) -> None:
-    """Raise `ValueError` where a value's size changes from round to round, or what a graph gives lies in an input that
-    is not its next value: that would be copied too late, or change what stays the same."""
+    """Raise `ValueError` where what a graph gives lies in an input that is not its next value: that would be copied too
+    late, or change what stays the same."""
     for n, a in enumerate(found):
         for i, to in enumerate(given):
-            if to is not None and (i == n and to.shape != a.shape or np.may_share_memory(to, a) and (
-                    i != n or to.ctypes.data != a.ctypes.data)):
+            if to is not None and np.may_share_memory(to, a) and (i != n or to.ctypes.data != a.ctypes.data):
                 raise ValueError("a value does not go on by a copy")

@@ -321,5 +321,7 @@ def test_copies_are_rows_in_one_piece() -> None:
     assert [c[2:6] for c in copies(whole, whole.copy())] == [(2 * 6 * 5 * 8 * 4, 1, 0, 0)]
     assert [c[2:6] for c in copies(border, whole)] == [(5 * 8 * 4, 6, 7 * 8 * 4, 5 * 8 * 4)] * 2
     assert not [*copies(whole, whole)] and not [*copies(None, whole)]
+    with pytest.raises(ValueError, match="size"):
+        list(copies(whole, whole[:, :3]))
     with pytest.raises(ValueError, match="too many"):
         list(copies(np.zeros((99, 2, 4), np.float32)[:, :, :2], np.zeros((99, 2, 2), np.float32)))
