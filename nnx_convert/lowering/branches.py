@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..graph import Graph, Node, Value
-from ..ops import control, convert, elementwise as e, host, shape
-from ..types import known, product
+from ..ops import control, convert, elementwise as e, host
+from ..types import product
+from .compose import fixed
+from .fuse import VIEWS
 from .rewrite import Result, Rewriter, Rules
 
 BRANCHES = Rules("branches")
@@ -17,8 +19,7 @@ BRANCHES = Rules("branches")
 MOST_NODES, MOST_ELEMENTS = 8, 4096
 #: Operations that take any numbers, and a shape for which they are known to be right.
 SAFE = (e.ADD, e.SUB, e.MUL, e.MAXIMUM, e.MINIMUM, e.EQUAL, e.NOT_EQUAL, e.GREATER, e.GREATER_EQUAL, e.LESS,
-        e.LESS_EQUAL, e.LOGICAL_AND, e.LOGICAL_OR, e.LOGICAL_NOT, e.ABS, e.NEG, e.RELU, convert.CAST, shape.RESHAPE,
-        shape.EXPAND_DIMS, shape.SQUEEZE)
+        e.LESS_EQUAL, e.LOGICAL_AND, e.LOGICAL_OR, e.LOGICAL_NOT, e.ABS, e.NEG, e.RELU, convert.CAST, *VIEWS)
 
 
 @BRANCHES.on(control.IF)
@@ -35,9 +36,8 @@ def both(g: Rewriter, node: Node) -> Result:
 def small(graph: Graph, outputs: Sequence[Value]) -> bool:
     """Whether a branch is a few safe operations on few numbers, whose results have the sizes of the branch's."""
     values = [*graph.outputs, *(v for n in graph.nodes for v in n.outputs)]
-    return len(graph.nodes) <= MOST_NODES and all(n.op in SAFE for n in graph.nodes) and all(
-        v.sparse is None and v.tensor.dims is not None and all(map(known, v.shape)) and
-        product(v.shape) <= MOST_ELEMENTS for v in values) and all(
+    return len(graph.nodes) <= MOST_NODES and all(n.op in SAFE for n in graph.nodes) and fixed(*values) and all(
+        v.sparse is None and product(v.shape) <= MOST_ELEMENTS for v in values) and all(
         a.tensor.dims == b.tensor.dims and a.tensor.quant == b.tensor.quant
         for a, b in zip(graph.outputs, outputs, strict=True))
 

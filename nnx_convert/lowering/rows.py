@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from ..graph import Node, Value
 from ..ops import elementwise as e, host_arrays as h, shape
-from ..types import I32, known
+from ..types import I32
+from .compose import fixed
+from .fuse import VIEWS
 from .rewrite import Result, Rewriter, Rules
 
 ROWS = Rules("rows")
-#: Operations that give the same numbers another shape.
-VIEWS = (shape.RESHAPE, shape.EXPAND_DIMS, shape.SQUEEZE)
 #: A number of a place: a constant, what a run computes, or None for what is neither.
 Number = int | Value | None
 
@@ -38,7 +38,7 @@ def written(g: Rewriter, node: Node) -> Result:
 
 def fits(x: Value, rows: Value, axis: int) -> bool:
     """Whether rows are such as those of x along an axis, all sizes being known."""
-    if x.tensor.dims is None or rows.tensor.dims is None or not all(map(known, (*x.shape, *rows.shape))):
+    if not fixed(x, rows):
         return False
     part = (*x.shape[:axis], rows.shape[axis], *x.shape[axis + 1:]) if len(rows.shape) == len(x.shape) else ()
     return rows.shape == part and rows.tensor.like(x.shape) == x.tensor
