@@ -36,7 +36,7 @@ class Target:
     int64: Literal["exact", "narrow"] = "exact"
     qdq: Literal["codes", "floats"] = "codes"
     limits: DeviceLimits | None = None
-    #: Whether it is this machine, which computes host operations as fast as others.
+    #: Whether it is this machine, which does host operations as fast as others.
     here: ClassVar[bool] = False
 
     @classmethod
@@ -111,8 +111,8 @@ class Target:
 
 
 class Here(Target):
-    """This machine. Recurrent sequences stay whole, which native code has loops for: step by step they would take twice
-    as long, and much longer to compile."""
+    """This machine. What native code does faster, or rounds as the file's own runtime, stays whole for it: the rules of
+    lowering that ask for `here` say what, and tests/lowering/test_here.py holds them to it."""
 
     here = True
 
